@@ -23,6 +23,7 @@ from thorough import one_in
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline import jobs, theory
+from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.model.wording import INSTALLED
 from pkdp_pipeline.schemas import field_texts
 
@@ -87,7 +88,7 @@ LINES = {
     # which two writers had (6).
     # Sums of whole numbers: their bounds, noise in a module of its own, the summed column in questions and facts (95).
     # What a class says of its fields is read once in a process: a release checks and writes some forty values (5).
-    "model": 3_112,
+    "model": 3_102,
     # Theorem I (260) with a search of any kernel (200), theorem S (240), theorem R; the hull, which composition had.
     # Known people beside noise, in a box and in two cells; value through absence and the crowds that come close (132).
     # Losses, which a bound gives itself: composition had them (139).
@@ -122,7 +123,7 @@ LINES = {
     # Tables of two readings of the data, from which nothing follows together (29; marks are made and read in 16).
     "releases": 2_114,
     # Sums: a macro, and their keys (26). The ε and the cells of a release, which dbt's tests ask for (4).
-    "sql": 1_432,
+    "sql": 1_413,
     # Above its budget by what job files may say (1,000), checks of input and output (450) and CSV as it is written
     # elsewhere (450); many periods are still counted together: 30 days of Parquet take 1.2 s so, 4.9 s one by one.
     # By-columns in groups, as a job file writes them and its checks know them (53).
@@ -151,7 +152,7 @@ LINES = {
     # Refusals before anything is published are logged (2).
     # Which questions were asked of no rows before, and places in turn: half the time of a new question (19).
     # The log of releases on standard error (8).
-    "extras/gate": 1_760,
+    "extras/gate": 1_759,
     # The catalogue of published rules and its command (140), and planning of noise below k. 1,900 would take the
     # guesses that halve the time of a search (90), curves, and the ways in which a choice is written (110).
     # Levels of hierarchies, derived or each by itself (99). Bounds of sums against their error (44).
@@ -292,7 +293,7 @@ def importers(target: str) -> set[str]:
 
 
 def inside(path: Path) -> str:
-    return str(path.relative_to(ROOT / "pkdp_pipeline"))
+    return str(path.relative_to(ROOT / "pkdp_pipeline" if ROOT / "pkdp_pipeline" in path.parents else ROOT))
 
 
 @cache
@@ -432,12 +433,23 @@ def test_a_release_goes_through_few_modules(loaded, daily_job):
 #: Words that name nothing: a variable is called what it holds.
 VAGUE = {
     *("one", "found", "told", "held", "asked", "seen", "near", "far", "some", "at", "its", "made", "looked"),
-    *("_FEW", "_MOST", "_TOGETHER", "_AT_ONCE", "_MANY"),
+    *("FEW", "MOST", "TOGETHER", "AT_ONCE", "MANY"),
 }
 
 
+#: Names that others read: a method and a field that are documented, a key of reports, a column of ledgers.
+PUBLISHED_NAMES = {
+    ("extras/report/content.py", "asked"),
+    ("extras/tables/hierarchy.py", "at"),
+    ("ledger/rows.py", "told"),
+    ("releases/explain.py", "asked"),
+}
+#: How many vague names the tests still bind; this number only falls.
+MOST_VAGUE_IN_TESTS = 1_536
+
+
 def bound_names(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """Yield each name that is bound: variables, parameters, functions, classes and attributes."""
+    """Yield each name that is bound: variables, fields, parameters, functions, classes, attributes and imports."""
     named = (ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     for node in nodes:
         if isinstance(node, ast.Name | ast.Attribute):
@@ -445,16 +457,31 @@ def bound_names(nodes: Iterable[ast.AST]) -> Iterator[str]:
                 yield node.id if isinstance(node, ast.Name) else node.attr
         elif isinstance(node, ast.arg):
             yield node.arg
+        elif isinstance(node, ast.alias):
+            yield node.asname or node.name
+        elif isinstance(node, ast.MatchMapping):
+            yield node.rest or ""
         elif isinstance(node, named) and node.name:
             yield node.name
 
 
+def vague_names(paths: Iterable[Path]) -> list[tuple[str, str]]:
+    """Return each vague name that modules bind, with the module, as often as it is bound."""
+    return [(inside(path), name) for path in paths for name in bound_names(nodes(path)) if name.strip("_") in VAGUE]
+
+
 def test_names_say_what_they_hold():
-    names = Counter(name for path in MODULES for name in bound_names(nodes(path)))
-    vague = {name: number for name, number in names.items() if name in VAGUE}
-    assert sum(vague.values()) < 0.005 * names.total(), vague
-    example = ast.walk(ast.parse("for one, (other, at) in []: x.told = lambda seen: 0"))
-    assert set(bound_names(example)) == {"one", "other", "at", "told", "seen"}
+    assert set(vague_names(MODULES)) == PUBLISHED_NAMES
+    example = ast.walk(ast.parse("from a import b as far\nfor one, (other, at) in []: x.told = lambda seen, *made: 0"))
+    assert set(bound_names(example)) == {"far", "one", "other", "at", "told", "seen", "made"}
+    fields_too = ast.walk(ast.parse("class A:\n    held: int\n    def some(self, *, asked=0): (found := its)"))
+    assert set(bound_names(fields_too)) == {"A", "held", "some", "self", "asked", "found"}
+
+
+def test_names_of_tests_become_plain():
+    vague = vague_names((ROOT / "tests").rglob("*.py"))
+    print(len(vague), "vague names in tests")
+    assert len(vague) <= MOST_VAGUE_IN_TESTS
 
 
 #: Rooms and modules that write sentences. What is said is passed between them as values, and rendered last.
@@ -916,18 +943,27 @@ def spelled(path: Path) -> set[str]:
     return texts | parameters | declared
 
 
+#: Of a declared value, in its own module: from how many of its fields on another module spells it once more, and at
+#: most how many modules do. These numbers only fall.
+SPELLED = (
+    # What becomes of a stronger attacker, and what a theorem rests on.
+    ((pkdp.AttackerModel,), "model/attacker.py", 5, 2),
+    # Calls, which are written out; a job's keys in forms of their own; what a gate permits; an audit.
+    ((pkdp.Count, pkdp.Histogram), "model/mechanisms.py", 5, 6),
+    # Two documents with budgets as they stand.
+    ((pkdp.Budget,), "model/budget.py", 4, 2),
+    # Three calls and two commands that are written out, a macro, job files, what a gate permits, facts of a release.
+    ((Question,), "model/question.py", 9, 11),
+)
+
+
 def test_a_declaration_is_spelled_once():
-    """Files, flags, SQL and schemas read the fields of a declared value: few modules name many of an attacker's."""
-    for declared, own, most in (
-        # What becomes of a stronger attacker, and what a theorem rests on.
-        ((pkdp.AttackerModel,), "model/attacker.py", 3),
-        # Calls, which are written out; keys of SQL and of jobs, in forms of their own; what a gate permits; an audit.
-        ((pkdp.Count, pkdp.Histogram), "model/mechanisms.py", 7),
-    ):
+    """Files, flags, SQL and schemas read the fields of a declared value."""
+    for declared, own, many, most in SPELLED:
         names = {field.name for kind in declared for field in fields(kind)}
-        naming = {inside(path) for path in MODULES if len(names & spelled(path)) >= 5}
+        naming = {inside(path) for path in MODULES if len(names & spelled(path)) >= many}
         assert own in naming
-        assert len(naming) <= most, naming
+        assert len(naming) - 1 <= most, naming
     package = [*(ROOT / "pkdp_pipeline").rglob("*.py"), *(ROOT / "pkdp_pipeline").rglob("*.toml")]
     assert {inside(path) for path in package if "once_per_unit" in path.read_text(encoding="utf-8")} == {
         "extras/start/questions.toml",

@@ -7,13 +7,13 @@ import json
 import math
 import re
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pandas as pd
 
@@ -23,9 +23,9 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError, NotCertifiableError
 from pkdp_pipeline.model.arguments import choice, probability
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.leakage import Leakage
-from pkdp_pipeline.model.mechanisms import MECHANISMS, key_columns, mechanism_of_steps, noised_below, value_column
+from pkdp_pipeline.model.mechanisms import MECHANISMS, key_columns, noised_below, value_column
 from pkdp_pipeline.releases.release import Release
-from pkdp_pipeline.sql.spec import Spec, spelled
+from pkdp_pipeline.sql.spec import STEPS, Spec, mechanism_of, spelled, sql_fields
 
 if TYPE_CHECKING:
     import duckdb
@@ -49,26 +49,19 @@ _ENTRY = {
 }
 
 
-def _sql_types(*kinds: type[Any], others: Mapping[str, str], without: Collection[str]) -> dict[str, str]:
-    """Return the fields of declared values as parameters of SQL; `others`: those of fields with values of their own."""
-    plain = {int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
-    declared = ((field.name, get_type_hints(kind)[field.name]) for kind in kinds for field in fields(kind))
-    hints = {name: hint for name, hint in declared if name not in without}
-    return {
-        name: others.get(name) or plain.get((get_args(hint) or (hint,))[0], "VARCHAR") for name, hint in hints.items()
-    }
+_SQL_TYPES = {int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
+
+
+def _parameters(declared: Mapping[str, Any]) -> dict[str, str]:
+    """Return declared fields as parameters of SQL; what is no number and no truth value is text, or JSON text."""
+    return {name: _SQL_TYPES.get(kind, "VARCHAR") for name, kind in declared.items()}
 
 
 #: Parameters of the function behind ``pkdp_delta`` and ``pkdp_epsilon``, in order.
-_MECHANISM = _sql_types(
-    *MECHANISMS.values(),
-    others={"noise": "DOUBLE", "display": "VARCHAR", "bounds": "VARCHAR"},
-    without=("totals",),
-)
-_ATTACKER = _sql_types(AttackerModel, others={}, without=("leakage", "dependent", "secret"))
+_ATTACKER = _parameters(sql_fields(AttackerModel, without=("leakage", "dependent", "secret")))
 _CERTIFIED = (
     {"quantity": "VARCHAR", "target": "DOUBLE", "mechanism": "VARCHAR"}
-    | _MECHANISM
+    | _parameters(STEPS)
     | {"protects": "VARCHAR"}
     | _ATTACKER
     | {"total_known": "BOOLEAN"}
@@ -312,7 +305,7 @@ def _certified(*row: Any) -> float:
     name = choice("mechanism", given.get("mechanism"), MECHANISMS.keys())
     for step in {"display", "bounds"} & given.keys():
         given[step] = json.loads(given[step])  # which holds text where text was given
-    mechanism = mechanism_of_steps(name, {step: given[step] for step in _MECHANISM if step in given})
+    mechanism = mechanism_of(name, given)
     attacker = AttackerModel.from_dict({field: given[field] for field in _ATTACKER if field in given})
     if given.get("total_known"):
         attacker = replace(attacker, leakage=(Leakage.total(),))

@@ -126,7 +126,7 @@ def test_tables_are_named_as_openlineage_names_them_and_without_passwords(job_fi
     )
     from public_releases import release
 
-    made = JobRelease(asked=ReleaseTable(name="people"), release=release({"town": ["Ås"]}, [7]))
+    made = JobRelease(declared=ReleaseTable(name="people"), release=release({"town": ["Ås"]}, [7]))
     append_event(JobResult(job=job, day=DAY, releases=(made,)), "COMPLETE")
     (event,) = events(job)
     folder = Path(job.output.directory)

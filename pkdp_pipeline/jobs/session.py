@@ -318,10 +318,8 @@ class JobSession:
                 with suppress(PkdpError):
                     write_period(result)
                 others = ", ".join(repr(release.declared.name) for release in result.releases)
-                named = f"release {table.name!r}: "
                 raise type(error)(
-                    f"{named}{str(error).removeprefix(named)} Only {others} was published before it; running again "
-                    "replays that."
+                    f"{error} Only {others} was published before release {table.name!r}; running again replays that."
                 ) from error
             result.releases += (JobRelease(declared=table, release=release),)
 

@@ -120,10 +120,6 @@ class Certificate(ABC):
     def _subject(self) -> dict[str, Any]:
         """Return the fields that say what is certified; the numbers follow from them."""
 
-    @abstractmethod
-    def _again(self) -> Certificate:
-        """Make the certificate once more from what it is about."""
-
     @property
     def has_partial_knowledge(self) -> bool:
         """Whether some bound rests on the attacker model; if not, only the worst-case guarantee stands."""
@@ -353,7 +349,7 @@ class Certificate(ABC):
 
         `stored` is the document, `path` names it in what is returned, and keys in `skip` are not compared.
         """
-        again = self._again().with_caveats(*self.caveats)
+        again = replace(self)  # which is computed from what it is about
 
         @functools.cache
         def shares() -> dict[Steps, Array]:

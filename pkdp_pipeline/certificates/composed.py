@@ -309,9 +309,6 @@ class ComposedCertificate(Certificate):
             "parts": [{"times": times, "certificate": json.loads(part.to_json())} for part, times in self.parts],
         }
 
-    def _again(self) -> ComposedCertificate:
-        return ComposedCertificate(protects=self.protects, parts=self.parts, evidence=self.evidence)
-
 
 def part_of(certificate: Certificate, times: int, aim: Protects) -> Part:
     """Return what composition rules need to know of a certificate in a total that is to protect `aim`."""

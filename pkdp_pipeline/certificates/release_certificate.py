@@ -274,11 +274,6 @@ class ReleaseCertificate(Certificate):
             "steps": suppression(self.mechanism),
         }
 
-    def _again(self) -> ReleaseCertificate:
-        fresh = _certificate(self.certified_mechanism, self.attacker, self.protects, self.cells)
-        fresh = replace(fresh, context=self.context)
-        return fresh if self.derived_from is None else fresh.derived(self.mechanism)
-
 
 def certify(
     mechanism: Mechanism,
@@ -315,7 +310,7 @@ def certify(
     """
     mechanism_name(mechanism)
     attacker = attacker_of(mechanism, attacker)
-    certificate = _certificate(mechanism, attacker, protects, cells)
+    certificate = ReleaseCertificate(mechanism=mechanism, attacker=attacker, protects=_aim(protects), cells=cells)
     if rounded_up(certificate._least_delta()) == "1":
         why = "what holds for it has delta = 1 at every epsilon, which promises nothing"
         raise NotCertifiableError(refusal(mechanism, attacker, certificate.protects, (why,)))
@@ -332,9 +327,8 @@ def attacker_of(mechanism: Mechanism, attacker: object) -> AttackerModel:
     return read_attacker(attacker)
 
 
-def _certificate(mechanism: Mechanism, attacker: AttackerModel, protects: str, cells: int | None) -> ReleaseCertificate:
-    aim = cast("Protects", choice("protects", protects, ("presence", "value")))
-    return ReleaseCertificate(mechanism=mechanism, attacker=attacker, protects=aim, cells=cells)
+def _aim(protects: str) -> Protects:
+    return cast("Protects", choice("protects", protects, ("presence", "value")))
 
 
 # A job that runs every day states the same numbers again and again.
@@ -350,16 +344,15 @@ def _document_of(certificate: ReleaseCertificate) -> dict[str, Any]:
 
 def _certificate_from_document(document: Mapping[str, Any]) -> ReleaseCertificate:
     """Certify again what the JSON document of a release certificate is about."""
-    mechanism, finer = mechanism_from_dict(document["mechanism"]), document.get("derived_from")
-    fresh = _certificate(
-        mechanism if finer is None else mechanism_from_dict(finer),
-        AttackerModel.from_dict(document["attacker"]),
-        document["protects"],
-        document.get("cells"),
+    finer, context = document.get("derived_from"), document.get("context")
+    return ReleaseCertificate(
+        mechanism=mechanism_from_dict(document["mechanism"]),
+        attacker=AttackerModel.from_dict(document["attacker"]),
+        protects=_aim(document["protects"]),
+        cells=document.get("cells"),
+        context=None if context is None else Context.from_dict(context),
+        derived_from=None if finer is None else mechanism_from_dict(finer),
     )
-    context = document.get("context")
-    fresh = fresh if context is None else fresh.in_context(Context.from_dict(context))
-    return fresh if finer is None else fresh.derived(mechanism)
 
 
 READERS["mechanism"] = _certificate_from_document

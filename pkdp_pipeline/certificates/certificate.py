@@ -148,6 +148,11 @@ class Certificate(ABC):
         return tuple(dict.fromkeys(bound.theorem for bound in self._bounds))
 
     @property
+    def partial_theorems(self) -> tuple[str, ...]:
+        """The keys of the theorems that rest on what the attacker does not know."""
+        return tuple(dict.fromkeys(bound.theorem for bound in self._partial.bounds))
+
+    @property
     def _partial(self) -> Guarantee:
         return Guarantee(tuple(applied.bound for applied in self.partial_bounds))
 

@@ -104,7 +104,7 @@ def test_instants_are_cut_by_the_clocks_of_the_zone(tmp_path_factory, form, mome
     if form == "parquet":
         frame.to_parquet(folder / "rows.parquet")
     elif form == "csv":
-        frame.assign(at=[one.isoformat() for one in instants]).to_csv(folder / "rows.csv", index=False)
+        frame.assign(at=[instant.isoformat() for instant in instants]).to_csv(folder / "rows.csv", index=False)
     else:
         with duckdb.connect(str(folder / "rows.duckdb")) as connection:
             connection.execute("CREATE TABLE rows AS FROM frame")
@@ -120,7 +120,7 @@ def test_instants_are_cut_by_the_clocks_of_the_zone(tmp_path_factory, form, mome
         noise = {{ epsilon = 1.0 }}
     """)
     job = load_job(folder / "job.toml")
-    local = [one.astimezone(zone).date() for one in instants]
+    local = [instant.astimezone(zone).date() for instant in instants]
     day = data.draw(st.sampled_from([*local, local[0] + timedelta(1), local[0] - timedelta(1)]))
     expected = sum(Period.around(one, every) == Period.around(day, every) for one in local)
     opened = open_source(job)

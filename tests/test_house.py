@@ -105,6 +105,8 @@ LINES = {
     "composition": 1_965,
     # Sums in words, and the nearest noise for them (37). Where everybody is in one cell rule 10 is not asked (2).
     # Sums in words, and the nearest noise for them (37); words of a sum without cells (16).
+    # 950 would take advice of choices that can be certified (219), stronger attackers (133), which three extras share,
+    # and how a stored document differs from a recomputed one (125).
     "certificates": 1_577,
     # Counts exact from k on and noised below, at every door: a column of marks beside the counts, in tables of
     # databases, words and checks (ledger, sql, jobs, cli, the gate). And counts that are shown rounded or in bands: a
@@ -125,7 +127,9 @@ LINES = {
     # Tables of two readings of the data, from which nothing follows together (29; marks are made and read in 16).
     "releases": 2_114,
     # Sums: a macro, and their keys (26). The ε and the cells of a release, which dbt's tests ask for (4).
-    "sql": 1_413,
+    # 1,200 would take the warning about views that link rows (85), parts of dates and LIKE in filters (56) and domains
+    # as SQL writes them (64).
+    "sql": 1_402,
     # Above its budget by what job files may say (1,000), checks of input and output (450) and CSV as it is written
     # elsewhere (450); many periods are still counted together: 30 days of Parquet take 1.2 s so, 4.9 s one by one.
     # By-columns in groups, as a job file writes them and its checks know them (53).

@@ -36,19 +36,18 @@ INTERNAL = ("pkdp_plan", "pkdp_release", "pkdp_certified", "pkdp_published")
 MACROS = ("pkdp_histogram", "pkdp_count", "pkdp_sum", "pkdp_delta", "pkdp_epsilon", "pkdp_releases")
 
 _CELL = {"keys": "VARCHAR[]", "count": "BIGINT", "exact": "BOOLEAN"}
-_ENTRY = {
-    "id": "VARCHAR",
-    "table_name": "VARCHAR",
-    "label": "VARCHAR",
-    "period": "VARCHAR",
-    "row_count": "BIGINT",
-    "sentence": "VARCHAR",
-    "certificate": "VARCHAR",
-    "epsilon": "DOUBLE",
-    "cells": "VARCHAR",
+#: A release in ``pkdp_releases``: the columns, each with its type and what it holds of label and release.
+_ENTRY: dict[str, tuple[str, Callable[[str, Release], Any]]] = {
+    "id": ("VARCHAR", lambda _, release: release.id),
+    "table_name": ("VARCHAR", lambda _, release: getattr(release.certificate.context, "table", None)),
+    "label": ("VARCHAR", lambda label, _: label),
+    "period": ("VARCHAR", lambda _, release: getattr(release.certificate.context, "period", None)),
+    "row_count": ("BIGINT", lambda _, release: len(release.table)),
+    "sentence": ("VARCHAR", lambda _, release: release.certificate.sentence()),
+    "certificate": ("VARCHAR", lambda _, release: release.certificate.to_json()),
+    "epsilon": ("DOUBLE", lambda _, release: release.certificate.epsilon(1e-6)),
+    "cells": ("VARCHAR", lambda _, release: json.dumps(_cells(release))),
 }
-
-
 _SQL_TYPES = {int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
 
 
@@ -190,6 +189,10 @@ def _create_functions(connection: duckdb.DuckDBPyConnection, reference: weakref.
         spec = Spec.read(text)
         return _planned(spec, releases().plan(spec), used["pkdp_release"])
 
+    def entries() -> list[dict[str, Any]]:
+        published = releases().published()
+        return [{name: of_release(*entry) for name, (_, of_release) in _ENTRY.items()} for entry in published]
+
     arrow = {"VARCHAR": pa.string(), "BIGINT": pa.int64(), "DOUBLE": pa.float64(), "BOOLEAN": pa.bool_()}
     arrow["VARCHAR[]"] = pa.list_(pa.string())
 
@@ -227,7 +230,8 @@ def _create_functions(connection: duckdb.DuckDBPyConnection, reference: weakref.
     create("pkdp_plan", planned, question, "VARCHAR")
     create("pkdp_release", lambda text: _cells(releases().release(Spec.read(text))), question, _CELL)
     create("pkdp_certified", _certified, _CERTIFIED, "DOUBLE")
-    create("pkdp_published", lambda _: _entries(releases().published()), {"call": "BIGINT"}, _ENTRY)
+    of_entry = {name: kind for name, (kind, _) in _ENTRY.items()}
+    create("pkdp_published", lambda _: entries(), {"call": "BIGINT"}, of_entry)
     return used
 
 
@@ -271,23 +275,6 @@ def _cells(release: Release) -> list[dict[str, Any]]:
     return [
         {"keys": list(cell), "count": count, "exact": exact}
         for cell, count, exact in zip(rows, counts, marks, strict=True)
-    ]
-
-
-def _entries(published: Iterable[tuple[str, Release]]) -> list[dict[str, Any]]:
-    return [
-        {
-            "id": release.id,
-            "table_name": getattr(release.certificate.context, "table", None),
-            "label": label,
-            "period": getattr(release.certificate.context, "period", None),
-            "row_count": len(release.table),
-            "sentence": release.certificate.sentence(),
-            "certificate": release.certificate.to_json(),
-            "epsilon": release.certificate.epsilon(1e-6),
-            "cells": json.dumps(_cells(release)),
-        }
-        for label, release in published
     ]
 
 

@@ -105,9 +105,9 @@ LINES = {
     "composition": 1_965,
     # Sums in words, and the nearest noise for them (37). Where everybody is in one cell rule 10 is not asked (2).
     # Sums in words, and the nearest noise for them (37); words of a sum without cells (16).
-    # 950 would take advice of choices that can be certified (219), stronger attackers (133), which three extras share,
+    # 950 would take advice of choices that can be certified (222), stronger attackers (133), which three extras share,
     # and how a stored document differs from a recomputed one (125).
-    "certificates": 1_577,
+    "certificates": 1_579,
     # Counts exact from k on and noised below, at every door: a column of marks beside the counts, in tables of
     # databases, words and checks (ledger, sql, jobs, cli, the gate). And counts that are shown rounded or in bands: a
     # job's table of rules, an option that is typed and read, text in every printed table, smaller numbers in checks.

@@ -259,8 +259,11 @@ def _noise(mechanism: Mechanism, protects: Protects, epsilon: float) -> float:
 
 def _of_kind(mechanism: Mechanism, **steps: Any) -> Mechanism:
     """Return a mechanism of the same kind, and for as many cells of a person, with these steps alone."""
-    kept = {name: getattr(mechanism, name) for name in ("bounds", "cells_per_unit") if hasattr(mechanism, name)}
-    return type(mechanism)(**kept, **steps)
+    if isinstance(mechanism, Sum):
+        return Sum(mechanism.bounds, cells_per_unit=mechanism.cells_per_unit, **steps)
+    if isinstance(mechanism, Histogram):
+        return Histogram(cells_per_unit=mechanism.cells_per_unit, **steps)
+    return Count(**steps)
 
 
 # Who looks for what can be certified is refused again and again with the same numbers: each is searched for once.

@@ -158,8 +158,7 @@ class Certificate(ABC):
 
     @property
     def _bounds(self) -> tuple[Bound, ...]:
-        worst = self.worst_case_bound
-        return (*self._partial.bounds, *(() if worst is None else (worst,)))
+        return (*self._partial.bounds, *filter(None, [self.worst_case_bound]))
 
     @overload
     def delta(self, epsilon: float) -> float: ...

@@ -192,7 +192,7 @@ def test_links_to_files_of_the_repository_become_pages_or_names(pages, site):
     text = "\n".join(path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *DOCS.glob("*.md")])
     linked = {found for found in re.findall(r"\]\((?:\.\./)?(examples/[^)#\s]+)\)", text) if (ROOT / found).is_file()}
     assert linked - EXAMPLES <= {found for found in linked if not found.endswith((".py", ".toml"))}
-    assert all((ROOT / found).is_file() for found in EXAMPLES)
+    assert all((ROOT / example).is_file() for example in EXAMPLES)
     shown = {str(path.relative_to(ROOT)) for path in (ROOT / "examples").glob("*.*") if path.suffix in (".toml", ".py")}
     assert shown <= EXAMPLES
 
@@ -268,7 +268,7 @@ def section(doc: str, *titles: str) -> str:
 def test_a_docstring_says_what_is_given_returned_and_raised(name, function):
     doc = inspect.getdoc(function) or ""
     assert doc, "no docstring"
-    given = [one for one in inspect.signature(function).parameters if one not in ("self", "cls")]
+    given = [parameter for parameter in inspect.signature(function).parameters if parameter not in ("self", "cls")]
     listed = section(doc, "Parameters")
     if not re.search(r"[Ss]ee `", doc.split("\n\n")[0]):
         for argument in given:
@@ -382,7 +382,9 @@ def test_what_a_theorem_says_is_checked_is_on_the_page_of_proofs_and_linked_from
         files = re.findall(r"\]\(\.\./(proofs/\S+?\.v)\)", text)
         for name in re.findall(r"^- `(\w+)`:", text, re.MULTILINE):
             places[files[0], name] = heading.lower().replace(" ", "-")
-    named = {one[:2] for theorem in THEOREMS.values() if theorem.formal for one in theorem.formal.statements}
+    named = {
+        statement[:2] for theorem in THEOREMS.values() if theorem.formal for statement in theorem.formal.statements
+    }
     for file, name in named:
         assert f"[`{name}`](proofs.md#{places[file, name]})" in mathematics, name
     # Every theorem that has a letter is cited by some record, as it says what it covers.

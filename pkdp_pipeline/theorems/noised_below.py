@@ -66,16 +66,16 @@ def left_bound(
     first = min(math.floor((largest - 1) / p), last) if alone else min(smallest - 1, last)
     edges = np.unique(np.floor(first + (last + 1 - first) * np.linspace(0.0, 1.0, _LEFT_BLOCKS[alone] + 1) ** 1.5))
     low, high = edges[:-1], edges[1:] - 1.0
-    bound, looked, level = 0.0, 0, enough if alone else enough * (1.0 + SLACK)
+    bound, searched, level = 0.0, 0, enough if alone else enough * (1.0 + SLACK)
     # Branch and bound: blocks of numbers of people are halved until none is above what is enough, or one is left.
     while len(low):
         values = np.full(len(low), float(disclosed))
         for chance, k in likely:
             values += chance * _largest_left(k, p, growth, epsilon, low, high, level, 1 if alone else 0)
         values *= 1.0 + 4.0 * UNIT * len(thresholds)
-        looked += len(values)
+        searched += len(values)
         # Every bound holds as it stands: stopping here is looser and changes nothing else.
-        done = (values <= level) | (low == high) | (looked >= _MAX_LEFT_BLOCKS)
+        done = (values <= level) | (low == high) | (searched >= _MAX_LEFT_BLOCKS)
         bound = max(bound, float(values[done].max(initial=0.0)))
         low, high = low[~done], high[~done]
         middle = np.floor((low + high) / 2.0)
@@ -341,8 +341,8 @@ class NoisedBelow(Threshold):
 def _cached_optima(bound: NoisedBelow, epsilons: tuple[float, ...]) -> tuple[Optimum, ...]:
     """Return what is found for each kernel; a certificate asks for the same ε again."""
     points = np.array(epsilons)
-    found = (supremum(kernel, bound._coins, points, SLACK, others) for kernel, others in bound._kernels())
-    return tuple(Optimum(*kept(optimum)) for optimum in found)
+    optima = (supremum(kernel, bound._coins, points, SLACK, others) for kernel, others in bound._kernels())
+    return tuple(Optimum(*kept(optimum)) for optimum in optima)
 
 
 def _first_points(end: float) -> Array:

@@ -68,7 +68,10 @@ def test_the_certificates_are_those_of_two_releases_by_hand(job):
     by_hand = load_job(job(ATTACKER, LEAKAGE, TABLE, TOTALS, head=HEAD.replace('"out"', '"hand"')))
     assert margins.attacker_model() == by_hand.attacker_model()
     asked, by_hand_asked = (
-        [(one.question.key("visits"), one.question.label, one.attacker) for one in job.publications(DAY)]
+        [
+            (publication.question.key("visits"), publication.question.label, publication.attacker)
+            for publication in job.publications(DAY)
+        ]
         for job in (margins, by_hand)
     )
     assert asked == by_hand_asked

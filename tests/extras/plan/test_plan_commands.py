@@ -176,7 +176,7 @@ def test_where_nothing_does_without_noise_it_says_why():
     document = plan("histogram", "--days", 30, "--p-max", 0.1)
     assert "--evidence independent_given_habits" in document["without_noise"]
     assert "pkdp." not in document["without_noise"]
-    assert all(one["against_anyone"] for one in document["choices"])
+    assert all(choice["against_anyone"] for choice in document["choices"])
     assert document["limits"] == []
     assert document["curves"] == []
     assert "Without noise: these releases do not add up" in words(run("histogram", "--days", 30, "--p-max", 0.1).stdout)

@@ -158,8 +158,10 @@ def following(
     The parameters are those of `withheld`.
     """
     nothing: list[str | None] = [None] * len(table.counts)
+    if None not in table.counts or table.more:
+        return Following(nothing)
     mechanism, context = _terms(certificate)
-    if None not in table.counts or table.more or mechanism.k is None or not _adds_up(mechanism, context):
+    if mechanism.k is None or not _adds_up(mechanism, context):
         return Following(nothing)
     apart, bounds = False, [(0, mechanism.k - 1)] * len(nothing)
     totals: list[tuple[list[tuple[str, ...]], dict[tuple[str, ...], int | None]]] = []

@@ -143,7 +143,8 @@ LINES = {
     # Files that are written together share the call that makes their names last (9).
     # Sources say whether all was read of one state of the data, without which no interval may follow (38).
     # Formats that cannot hold a table: refused for declared domains, otherwise said in the summary (26; tables 19).
-    "jobs": 4_254,
+    # The day of a row of many periods is a column where a server has cut it (1).
+    "jobs": 4_255,
     # Without the dialogue, which init has. 1,150 would take the views of ledgers out of it, and the bar of a backfill.
     # Groups of values on the command line (42).
     # Sums of a file (22); assumptions checked over a year ago (6). Certificates of sums; groups of a text column (13).
@@ -158,7 +159,8 @@ LINES = {
     "extras/assurance": 3_729,
     # Columns of public tables still become wider: what type a period's keys have, its values alone decide.
     # Spark, Ibis and PostgreSQL, too, say whether all was read of one state (7).
-    "extras/connect": 1_561,
+    # Rows of many periods from PostgreSQL in one scan, and in as many as fit (36).
+    "extras/connect": 1_597,
     # Sums of columns that a policy names, within its bounds (47).
     # Refusals before anything is published are logged (2).
     # Which questions were asked of no rows before, and places in turn: half the time of a new question (19).

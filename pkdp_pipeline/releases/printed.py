@@ -158,10 +158,10 @@ def following(
     The parameters are those of `withheld`.
     """
     nothing: list[str | None] = [None] * len(table.counts)
-    mechanism, context = _terms(certificate)
-    if None not in table.counts or table.more or mechanism.k is None or not _adds_up(mechanism, context):
+    if None not in table.counts or table.more or (terms := _terms(certificate))[0].k is None or not _adds_up(*terms):
         return Following(nothing)
-    apart, bounds = False, [(0, mechanism.k - 1)] * len(nothing)
+    context, k = terms[1], terms[0].k or 0
+    apart, bounds = False, [(0, k - 1)] * len(nothing)
     totals: list[tuple[list[tuple[str, ...]], dict[tuple[str, ...], int | None]]] = []
     for other, document in beside:
         exact, about = _terms(document)
@@ -175,11 +175,11 @@ def following(
                 apart = True
                 continue
             known = dict(zip(other.keys, other.counts, strict=True))
-            bounds = hidden_bounds(table.counts, mechanism.k, [*totals, (groups, known)])
+            bounds = hidden_bounds(table.counts, k, [*totals, (groups, known)])
             totals.append((groups, known))
     texts = [
         None
-        if count is not None or (least, most) == (0, mechanism.k - 1)
+        if count is not None or (least, most) == (0, k - 1)
         else f"{least:,} follows exactly"
         if least == most
         else f"{least:,} to {most:,}"

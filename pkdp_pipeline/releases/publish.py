@@ -187,8 +187,8 @@ class Publication:
         key = question.key(ledger.dataset)
 
         def offer(admission: Admission, head: str) -> Certifying | ReleaseCertificate:
-            context = replace(question.context(ledger.dataset), reading=self.reading, head=head)
-            context = replace(context, beside=not (self.alone and admission.alone))
+            beside = not (self.alone and admission.alone)
+            context = replace(question.context(ledger.dataset), reading=self.reading, head=head, beside=beside)
             certifying = self._certifying(context, claims=self._claims(admission))
             if offered is None:
                 return certifying

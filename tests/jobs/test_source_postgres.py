@@ -16,6 +16,8 @@ from postgres_server import PASSWORD
 from source_jobs import job_of
 from thorough import one_in, thinned
 
+from pkdp_pipeline.engines.period_engine import OnePeriod
+from pkdp_pipeline.engines.question import engine_for
 from pkdp_pipeline.errors import ConfigError, TemporaryError
 from pkdp_pipeline.extras.connect import postgres_source as postgres
 from pkdp_pipeline.jobs import load_job, run_job
@@ -24,6 +26,7 @@ from pkdp_pipeline.jobs.sources.relations import in_period
 from pkdp_pipeline.jobs.sources.source import period_kind
 from pkdp_pipeline.jobs.stopping import Stopped, Stopping, interruptible
 from pkdp_pipeline.jobs.tables import PeriodTable
+from pkdp_pipeline.model.selection import Selection
 
 pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("postgres")]
 
@@ -240,6 +243,66 @@ def test_all_questions_of_a_run_see_one_state(opened, ask):
     assert rows(source) == [(1,)]
     assert source.newest(AT, "at") == DAY
     assert rows(opened()) == [(2,)]
+
+
+@pytest.fixture
+def scans(monkeypatch):
+    """The statements that have read the rows."""
+    run, read = postgres.PostgresSource._run, []
+
+    def noted(self, sql, **keys):
+        if "BETWEEN DATE" in sql:
+            read.append(sql)
+        return run(self, sql, **keys)
+
+    monkeypatch.setattr(postgres.PostgresSource, "_run", noted)
+    return read
+
+
+@thinned(2)
+@pytest.mark.parametrize("every", one_in(2, ["day", "week", "month"]))
+def test_many_periods_are_one_scan_and_its_count(opened, ask, scans, monkeypatch, every):
+    ask('CREATE TABLE visits ("at" timestamptz, n int, pkdp_clock text)')
+    moments = "timestamptz '2010-10-20 20:00+00' + d * interval '7 hours'"  # clocks go back in Oslo on the 31st
+    ask(f"INSERT INTO visits SELECT {moments}, nullif(d % 11, 0), 'x' FROM generate_series(0, 99) AS d")
+    period = PeriodTable(column="at", time_zone="Europe/Oslo", every=every)
+    days = tuple(period.periods(date(2010, 10, 20), date(2010, 11, 20)))
+    question = Selection(unit=("n",), by=("pkdp_clock",))
+
+    def read(source):
+        for day in days:
+            frame = source.day(period, day)
+            cells = engine_for(frame).cells(frame, question)
+            alone = frame.alone() if isinstance(frame, OnePeriod) else frame
+            kept = sorted(alone.project('n, "at"::VARCHAR').fetchall(), key=repr)
+            yield source.counts(period, day, ("n",)), [*cells.counts], cells.missing_unit, kept
+
+    keys = {"period": {"column": "at", "time_zone": "Europe/Oslo", "every": every}}
+    keys["release"] = [{"name": "a", "by": "pkdp_clock", "k": 5}]
+    expected, reads = [*read(opened(**keys))], []
+    for most in (100, 30, 0):  # all at once, in parts, and each alone
+        monkeypatch.setattr(postgres, "_MOST_TOGETHER", most)
+        source = opened(**keys)
+        source.together(period, days)
+        scans.clear()
+        assert [*read(source)] == expected
+        reads.append(len(scans))
+        assert source.is_one_state()
+    assert 2 == reads[0] <= reads[1] <= reads[2] <= len(days) + 1
+    assert reads[2] > 2
+
+
+def test_a_malformed_row_of_another_period_disturbs_no_other(opened, ask, scans):
+    ask('CREATE TABLE visits ("at" date, n int)')
+    ask("INSERT INTO visits SELECT date '2013-01-02' + d % 4, d % 7 - 2 * (d % 4) FROM generate_series(0, 27) AS d")
+    source = opened(query='SELECT "at", 10 / (n + 6) AS n FROM visits')  # n is -6 on the last day
+    source.together(AT, [DAY + timedelta(days=passed) for passed in range(4)])
+    for passed in range(3):
+        assert source.counts(AT, DAY + timedelta(days=passed), ("n",)) == (7, 0)
+    with pytest.raises(ConfigError, match="SQLSTATE 22012") as caught:
+        source.counts(AT, DAY + timedelta(days=3), ("n",))
+    quiet(caught.value)
+    assert not source.is_one_state()  # of two transactions
 
 
 def test_a_server_that_is_away_is_a_temporary_error_and_a_refusal_is_not(opened, postgres_url, ask, tmp_path):

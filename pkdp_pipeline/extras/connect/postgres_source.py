@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.engines.rows import quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError
 from pkdp_pipeline.jobs.environment import refusal
-from pkdp_pipeline.jobs.sources.relations import FetchedSource, connect, in_period, outermost_day
+from pkdp_pipeline.jobs.sources.relations import (
+    FetchedSource,
+    connect,
+    first_day,
+    in_period,
+    new_name,
+    on_day,
+    outermost_day,
+)
 from pkdp_pipeline.jobs.sources.source import (
     Kind,
     Needs,
@@ -107,6 +117,8 @@ _SETTINGS = (
     "SET LOCAL idle_in_transaction_session_timeout = 0",
 )
 _LOCK_SECONDS = 30
+#: How many rows of several periods come over at most.
+_MOST_TOGETHER = 1_000_000
 _FIXES = {
     "42501": "its user may not read it; grant SELECT on what is read",
     "": "check the names of tables and columns, and that source.query is one SELECT that can be read to its end",
@@ -118,16 +130,18 @@ class PostgresSource(FetchedSource):
 
     All is asked in one read-only transaction, which sees one state of the database; after a failure, which ends it, the
     next question is asked in a new one. The database selects the rows of a day and the columns that the job needs; only
-    these come over, into memory. Raises `ConfigError` if the driver is not installed, the server refuses, or there is
-    no such table or query; `TemporaryError` if the server cannot be reached.
+    these come over, into memory: of many days at a time, as long as they have few rows. Raises `ConfigError` if the
+    driver is not installed, the server refuses, or there is no such table or query; `TemporaryError` if the server
+    cannot be reached.
     """
 
-    reads_together = False  # only the rows of one period come over at a time
+    _sizes: Mapping[date, int] | None = None
 
     def __init__(self, table: PostgresSourceTable, needs: Needs) -> None:
         self._rows = f"{table.rows_sql} AS pkdp_rows"
         self._address, self._name = _with_defaults(table.postgres), table.public_name
         self._server: Connection | None = None
+        self._states = 0
         self._cursor: Any = None
         # What DuckDB says when it cannot read quotes the data.
         broken = ConfigError("the rows of one period cannot be read: a text in them is no UTF-8, or they are too many.")
@@ -141,6 +155,7 @@ class PostgresSource(FetchedSource):
             self.close()
             raise
         self.columns = {name: column.kind for name, column in self._described.items()}
+        self._day = new_name(self.columns)
         self._needed = [name for name in needs.of(self.columns) if self.columns[name] != "other"]
 
     def close(self) -> None:
@@ -149,8 +164,8 @@ class PostgresSource(FetchedSource):
         super().close()
 
     def is_one_state(self) -> bool:
-        """See `Source.is_one_state`; a failure, after which another transaction begins, ends a period."""
-        return True
+        """See `Source.is_one_state`; after a failure another transaction begins."""
+        return self._states <= 1
 
     def interrupt(self) -> None:
         """See `Source.interrupt`; the question ends at the server, too."""
@@ -165,13 +180,41 @@ class PostgresSource(FetchedSource):
         day: date | None = self._ask(f"SELECT {outermost} AS day FROM {self._rows}")["day"][0].as_py()
         return day
 
+    def together(self, period: PeriodTable, days: Sequence[date]) -> None:
+        """See `Source.together`."""
+        super().together(period, days)
+        self._sizes = None
+
+    def _read_together(self, period: PeriodTable, days: Sequence[date]) -> None:
+        """Read as many periods as have few rows together: counted once, in one scan."""
+        if self._sizes is None:
+            column, kind = quoted(period.column), period_kind(self.columns, period)
+            condition = in_period(column, kind, period, days[0], period.span(days[-1])[1])
+            rows = f"SELECT {first_day(column, kind, period)} AS day FROM {self._rows} WHERE {condition}"
+            self._sizes = {}
+            try:
+                sizes = self._ask(f"SELECT day, count(*) AS n FROM ({rows}) AS pkdp_days GROUP BY day")
+                self._sizes = dict(zip(sizes["day"].to_pylist(), sizes["n"].to_pylist(), strict=True))
+            except ConfigError:  # for a row of another period, perhaps: each is read alone
+                if self._stopped:
+                    raise
+        sizes = accumulate(self._sizes.get(day, 0) for day in days)
+        super()._read_together(period, days[: bisect_right([*sizes], _MOST_TOGETHER) if self._sizes else 1])
+
+    def clock(self, period: PeriodTable, relation: duckdb.DuckDBPyRelation) -> tuple[str, Kind]:
+        """See `DuckDBSource.clock`; the server has cut the days, whose rules for a zone may be others."""
+        return self._day, "date"
+
     def fetch(self, period: PeriodTable, first: date, last: date, columns: Sequence[str]) -> duckdb.DuckDBPyRelation:
         """See `FetchedSource.fetch`."""
         self._check(columns)
         described = [(quoted(column), self._described[column]) for column in columns]
         fetched = ", ".join(f"{column.fetched} AS {name}" for name, column in described)
         counted = ", ".join(f"{column.counted} AS {name}" for name, column in described)
-        condition = in_period(quoted(period.column), period_kind(self.columns, period), period, first, last)
+        clock = quoted(period.column), period_kind(self.columns, period)
+        if (first, last) != period.span(first):  # of many periods
+            fetched, counted = f"{fetched}, {on_day(*clock, period)} AS {self._day}", f"{counted}, {self._day}"
+        condition = in_period(*clock, period, first, last)
         rows, arrow = self._ask(f"SELECT {fetched} FROM {self._rows} WHERE {condition}"), self._connection.from_arrow
         return self.guarded(lambda: arrow(arrow(rows).project(counted).to_arrow_table()))
 
@@ -196,6 +239,7 @@ class PostgresSource(FetchedSource):
         try:
             if self._server is None:
                 self._server = dbapi.connect(self._address)
+                self._states += 1
                 for setting in (*_SETTINGS, f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'"):
                     self._run(setting, rows=False)
             return self._run(sql)

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.jobs.outputs.files import (
     Format,
+    files_with,
     for_offices,
     make_folder,
     remove_file,
     remove_leftovers_in,
     write_atomically,
-    write_files,
+    write_together,
 )
 from pkdp_pipeline.jobs.outputs.tables import TableStore, check_tables, replace_period
 from pkdp_pipeline.model.spelling import in_markdown, printable, table_line
@@ -87,11 +88,12 @@ def write_outputs(
     folder = job.folder(day)
     make_folder(folder)
     remove_leftovers_in(folder)
-    written = partial(write_files, folder, formats=job.output.formats, named=job.output.layout == "plain")
-    files = {table.name: written(table.name, release) for table, release in releases}
+    files_of = partial(files_with, folder, formats=job.output.formats, named=job.output.layout == "plain")
+    files = {table.name: files_of(table.name, release) for table, release in releases}
+    write_together({path: content for contents in files.values() for path, content in contents.items()})
     named = [(table.name, release) for table, release in releases]
     _in_databases(job, lambda store: replace_period(store, job, day, named), writing=True)
-    return files
+    return {name: tuple(contents) for name, contents in files.items()}
 
 
 def write_for_offices(

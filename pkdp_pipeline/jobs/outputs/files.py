@@ -169,19 +169,17 @@ def job_lock(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def write_files(
+def files_with(
     folder: Path, name: str, release: Release, *, formats: Collection[str], named: bool
-) -> tuple[Path, ...]:
-    """Write the files of a release, its certificate among them, and return where.
+) -> dict[Path, bytes]:
+    """Return the files of a release, its certificate among them, with what is to be written into each.
 
     `named`: whether the files have a column ``period``.
     """
     certificate = f"{release.certificate.to_json().rstrip()}\n".encode()
     contents = {suffix: content(release, named) for suffix, content in FORMATS.items() if suffix in formats}
     contents["certificate.json"] = certificate
-    files = {folder / f"{name}.{suffix}": content for suffix, content in contents.items()}
-    write_together(files)
-    return tuple(files)
+    return {folder / f"{name}.{suffix}": content for suffix, content in contents.items()}
 
 
 def csv_bytes(release: Release, period_column: bool = False) -> bytes:

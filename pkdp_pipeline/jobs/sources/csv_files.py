@@ -30,7 +30,7 @@ from pkdp_pipeline.jobs.sources.csv_forms import (
     other_order,
 )
 from pkdp_pipeline.jobs.sources.files import agreed_columns, escaped, files_of, shown, states_of
-from pkdp_pipeline.jobs.sources.relations import FetchedSource, connect, in_period, outermost_day
+from pkdp_pipeline.jobs.sources.relations import FetchedSource, connect, in_period, new_name, outermost_day
 from pkdp_pipeline.jobs.sources.source import (
     DAYS,
     Kind,
@@ -93,7 +93,7 @@ class CsvSource(FetchedSource):
         super().__init__(connect(spill=False), columns, too_many)
         self._needed = needed(self.columns)
         self._period = "" if period is None else period.column  # no column is named ""
-        self._clock = _new_name(self.columns)
+        self._clock = new_name(self.columns)
         self._fetches = 0
 
     def _agreed(
@@ -345,11 +345,3 @@ class CsvSource(FetchedSource):
                 if texts.filter(f"regexp_full_match({quoted(column)}, {literal(pattern)})").limit(1).fetchall():
                     return key
         return None
-
-
-def _new_name(columns: Collection[str]) -> str:
-    """Return a name that no column has."""
-    name = "pkdp_clock"
-    while any(column.casefold() == name for column in columns):
-        name += "_"
-    return name

@@ -104,7 +104,6 @@ class DuckDBSource(Source):
 
     def _read_together(self, period: PeriodTable, days: Sequence[date]) -> None:
         """Read these periods, or as many of the first as can be read together: one of the others may be malformed."""
-        kind, name = period_kind(self.columns, period), period.column
         while len(days := days[: self._most]) > 1:
             try:
                 relation = self.rows(period, days[0], period.span(days[-1])[1])
@@ -113,10 +112,13 @@ class DuckDBSource(Source):
                     raise
                 self._most = len(days) // 2
                 continue
-            stored = dict(zip(relation.columns, map(str, relation.types), strict=True))[name]
-            column = in_microseconds(quoted(name), stored)
-            self._together, self._periods = days, Periods(relation, first_day(column, kind, period))
+            self._together, self._periods = days, Periods(relation, first_day(*self.clock(period, relation), period))
             return
+
+    def clock(self, period: PeriodTable, relation: duckdb.DuckDBPyRelation) -> tuple[str, Kind]:
+        """Return SQL for what tells the day of a row of many periods, and its kind."""
+        stored = dict(zip(relation.columns, map(str, relation.types), strict=True))[period.column]
+        return in_microseconds(quoted(period.column), stored), period_kind(self.columns, period)
 
     def counts(self, period: PeriodTable, day: date, unit: Sequence[str]) -> tuple[int, int]:
         """See `Source.counts`."""
@@ -182,8 +184,7 @@ class FetchedSource(DuckDBSource):
 
     def rows(self, period: PeriodTable, first: date, last: date, columns: Collection[str] = ()) -> Any:
         """See `Source.rows`; what was fetched last is not fetched again."""
-        kind, name = period_kind(self.columns, period), period.column
-        wanted = [column for column in self.columns if column in {name, *columns, *self._needed}]
+        wanted = [column for column in self.columns if column in {period.column, *columns, *self._needed}]
         known = self._fetched
         if known is None or not (
             known[0] == period and known[1] <= first and last <= known[2] and {*wanted} <= {*known[3].columns}
@@ -193,7 +194,8 @@ class FetchedSource(DuckDBSource):
         _, begin, end, relation = known
         if (begin, end) == (first, last):
             return relation
-        return self.guarded(lambda: relation.filter(in_period(quoted(name), kind, period, first, last)))
+        condition = in_period(*self.clock(period, relation), period, first, last)
+        return self.guarded(lambda: relation.filter(condition))
 
 
 def kind_of(sql_type: str) -> Kind:
@@ -209,8 +211,8 @@ def in_period(
     It says the same once more, roughly, in a way that indexes and the statistics of files answer. `stored`: DuckDB's
     type of the column.
     """
-    on_day = f"CAST({_clock(in_microseconds(column, stored), kind, period)} AS DATE)"
-    condition = f"{on_day} BETWEEN DATE '{first.isoformat()}' AND DATE '{last.isoformat()}'"
+    day = on_day(in_microseconds(column, stored), kind, period)
+    condition = f"{day} BETWEEN DATE '{first.isoformat()}' AND DATE '{last.isoformat()}'"
     exactly = stored in ("TIMESTAMP_S", "TIMESTAMP_MS") or (
         is_fine(stored) and not 1678 < first.year <= last.year < 2262
     )
@@ -224,19 +226,29 @@ def in_period(
 
 
 def first_day(column: str, kind: Kind, period: PeriodTable) -> str:
-    """Return SQL for DuckDB for the first day of the period that a quoted column lies in."""
-    day = f"CAST({_clock(column, kind, period)} AS DATE)"
+    """Return SQL, for DuckDB and PostgreSQL, for the first day of the period that a quoted column lies in."""
+    day = on_day(column, kind, period)
     return day if period.every == "day" else f"CAST(date_trunc({literal(period.every)}, {day}) AS DATE)"
 
 
 def outermost_day(column: str, kind: Kind, period: PeriodTable, which: str = "max") -> str:
     """Return SQL for the latest, or with ``"min"`` the earliest, day of a quoted column that has a name in Python."""
-    day = f"CAST({_clock(column, kind, period)} AS DATE)"
+    day = on_day(column, kind, period)
     return f"{which}(CASE WHEN {day} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {day} END)"
 
 
-def _clock(column: str, kind: Kind, period: PeriodTable) -> str:
-    return f"timezone({literal(str(period.time_zone))}, {column})" if kind == "instant" else column
+def on_day(column: str, kind: Kind, period: PeriodTable) -> str:
+    """Return SQL, for DuckDB and PostgreSQL, for the day of a quoted column on the clocks of the period."""
+    clock = f"timezone({literal(str(period.time_zone))}, {column})" if kind == "instant" else column
+    return f"CAST({clock} AS DATE)"
+
+
+def new_name(columns: Collection[str]) -> str:
+    """Return a name that no column has."""
+    name = "pkdp_clock"
+    while any(column.casefold() == name for column in columns):
+        name += "_"
+    return name
 
 
 def open_duckdb(table: DuckDBSourceTable, needs: Needs) -> RelationSource:

@@ -15,8 +15,8 @@ from pkdp_pipeline.model.wording import Worded
 from pkdp_pipeline.theorems import words
 from pkdp_pipeline.theorems.bound import MAX_NOISE, Applied
 from pkdp_pipeline.theorems.box_rules import IN_A_BOX, behind_noise
-from pkdp_pipeline.theorems.hull import TwoCells
 from pkdp_pipeline.theorems.noisy_between import MIN_ENUMERATED_NOISE, NoisyBetween, enough_people
+from pkdp_pipeline.theorems.noisy_crowd import NoisyTwoCells
 from pkdp_pipeline.theorems.noisy_threshold import MAX_KNOWN
 from pkdp_pipeline.theorems.reached import ReachedBetween, ReachedThroughAbsence
 from pkdp_pipeline.theorems.record import PAPER, Theorem
@@ -113,7 +113,7 @@ def _value_behind_noise(mechanism: Histogram, attacker: AttackerModel, left: fro
     told_apart = _told_apart(noise.epsilon, release - mechanism.k)
     alone = attacker.known == 0 and attacker.p_max_between is None and not attacker.p_min
     attack = ReachedThroughAbsence(theorem="attack", presence=presence)
-    bound = TwoCells(theorem="noisy_value", presence=presence, told_apart=told_apart)
+    bound = NoisyTwoCells(theorem="noisy_value", presence=presence, told_apart=told_apart)
     return Applied(bound=bound, attack=attack if alone else None)
 
 

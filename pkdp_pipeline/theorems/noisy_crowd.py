@@ -1,7 +1,7 @@
 """One crowd of people who may be in the first of two cells behind a threshold and noise, beside a bound on the second.
 
 Given what the first cell shows, the second is dominated by the hull of theorem D's profile in both orders, whoever is
-in it. What both tell is a mean over the hull's losses of what the first cell tells at as many ε, and the search for the
+in it. Both together tell a mean, over the hull's losses, of what the first cell tells at as many ε. The search for the
 worst number of people in it is that of any kernel. `docs/mathematics.md`, section 6, "Value through absence".
 """
 

@@ -20,11 +20,11 @@ from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, noised_below
 from pkdp_pipeline.model.wording import Worded
 from pkdp_pipeline.theorems import words
 from pkdp_pipeline.theorems.binomial_tails import binomial_below, binomial_weights
-from pkdp_pipeline.theorems.bound import MAX_NOISE, Applied
+from pkdp_pipeline.theorems.bound import MAX_NOISE, Applied, Bound, Largest
 from pkdp_pipeline.theorems.counting import Counting, Uncertain
 from pkdp_pipeline.theorems.hull import TwoCells
 from pkdp_pipeline.theorems.noised_below import NoisedBelow
-from pkdp_pipeline.theorems.reached import ReachedBetween
+from pkdp_pipeline.theorems.reached import ReachedBesideOthers, ReachedBetween
 from pkdp_pipeline.theorems.record import PAPER, Theorem
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, Whole, float_below
 from pkdp_pipeline.theorems.thresholding import Threshold
@@ -72,17 +72,30 @@ _ASKS = "protects='value' asks whether it hides which cell a person is in"
 _SHOWS_WHO_IS_THERE = Worded(lambda say: f"{_WHO_IS_THERE}; {_ASKS}", _WHO_IS_THERE)
 
 
-def _in_a_table(bound: Options, cells: float) -> Options | Counting:
+def _in_a_table(bound: Options, cells: float) -> Bound:
     """Return what people of a table of `cells` cells reach; of infinitely many: of some table that they fit."""
     least, p = Fraction(bound.p_min), Fraction(bound.p)
+    others = int(min(math.floor((1 - least / p) / least), cells - 1))
     if bound.noise is None:
-        others = min(math.floor((1 - least / p) / least), cells - 1)
         elsewhere = least * p / (1 - p) * Fraction(others)
         return replace(bound, p=min(bound.p, float_below((least + elsewhere) / (1 + elsewhere))))
-    # The other cells have noise, too, so that nobody sees who is in them: a table of one cell tells more.
-    others = 0 if cells == math.inf else cells - 1
-    p_max = max(bound.p_min, float_below(p * (1 - Fraction(others) * least)))
-    return Counting(theorem=bound.theorem, unknown=bound.unknown, p_min=bound.p_min, p_max=p_max, noise=bound.noise)
+    # The other cells have noise, too, which hides who is in them: a table of one cell tells more, or their sum does.
+    alone = 0 if cells == math.inf else int(cells) - 1
+    p_max = max(bound.p_min, float_below(p * (1 - Fraction(alone) * least)))
+    people: dict[str, Any] = {"unknown": bound.unknown, "p_min": bound.p_min, "noise": bound.noise}
+    attack = Counting(theorem=bound.theorem, p_max=p_max, **people)
+    if others < 1:
+        return attack
+    return Largest(
+        theorem=bound.theorem,
+        parts=(attack, ReachedBesideOthers(theorem=bound.theorem, p=bound.p, others=others, **people)),
+    )
+
+
+def _in_two_cells(applied: Applied, cells: int) -> Applied:
+    """Return what is said of several options in a table of this many declared cells: of two there is no third."""
+    attack = applied.attack
+    return replace(applied, attack=attack.parts[0]) if cells < 3 and isinstance(attack, Largest) else applied
 
 
 def _declared(applied: Applied, cells: int) -> Applied:
@@ -112,16 +125,19 @@ def _noised(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str],
     bound = replace(applied.bound, theorem=f"noisy_{applied.bound.theorem}", noise=looks * noise, looks=looks)
     assert attacker.p_min is not None
     if value:
-        # The others' cells have noise, too, so that nobody sees who is no coin: the table has two cells.
+        # The others' cells have noise, too, so that nobody sees exactly who is no coin: the table has two cells.
         alone = attacker.p_max is None and attacker.p_max_between is None
-        attack = ReachedBetween(
-            theorem="attack",
+        people: dict[str, Any] = {"theorem": "attack", "noise": noise, "unknown": applied.bound.unknown}
+        attack: Bound = ReachedBetween(
             p=float_below(1 - Fraction(attacker.p_min)),
-            noise=noise,
             release_threshold=mechanism.release_threshold,
-            unknown=applied.bound.unknown,
             cap=attacker.unknown_max,
+            **people,
         )
+        if mechanism.release_threshold is None and attacker.p_min <= 1.0 / 3.0:
+            # Or of three: the third shows, within its noise, how many are in neither.
+            third = ReachedBesideOthers(p_min=attacker.p_min, others=1, **people)
+            attack = Largest(theorem="attack", parts=(attack, third))
         return Applied(bound=bound, attack=attack if alone else None)
     return Applied(bound=bound, attack=_in_a_table(bound, math.inf) if mechanism.release_threshold is None else None)
 
@@ -179,6 +195,7 @@ WITHOUT_A_THRESHOLD = (
         title="Counts of several options with noise: two noisy looks at one number",
         formal=None,
         citation="docs/mathematics.md, section 6, two looks",
+        declared=_in_two_cells,
         rule=partial(_noised, value=True),
     ),
 )

@@ -98,7 +98,8 @@ LINES = {
     # underflow may hide there (5).
     # Of two looks only the pairs that are shown are summed, in blocks: a quarter of theorem G's time (16).
     # Two cells behind k and noise: each order bounded by itself, and the worst crowd in one beside the other (150).
-    "theorems": 5_765,
+    # Attackers who see in other noised cells how many people may be in the target's (75).
+    "theorems": 5_829,
     # Sums: what their totals do not hide (5), and a move between two of them (7).
     "composition": 1_965,
     # Sums in words, and the nearest noise for them (37). Where everybody is in one cell rule 10 is not asked (2).

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from pkdp_pipeline.theorems.binomial_tails import MIN_P
 from pkdp_pipeline.theorems.bound import Bound
 from pkdp_pipeline.theorems.channel import Channel, Kernel, noised
 from pkdp_pipeline.theorems.hull import TwoCells, hull_atoms
@@ -20,7 +21,9 @@ from pkdp_pipeline.theorems.inversion import invert
 from pkdp_pipeline.theorems.kernel_search import Coins, KernelSearch
 from pkdp_pipeline.theorems.losses import Atoms
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
+from pkdp_pipeline.theorems.reached import Attained
 from pkdp_pipeline.theorems.rounding import UNIT, Array, Whole
+from pkdp_pipeline.theorems.waiting_pair import crowds_reach
 
 SLACK = 3e-3
 """Blocks of crowds are halved until they are at most this far above the best one, relatively."""
@@ -204,6 +207,31 @@ class NoisyTwoCells(TwoCells):
         absent, present = (OneOrder(theorem=self.theorem, kernel=kernel, coins=coins, order=order) for order in (-1, 1))
         first, second = replace(kernel, told_apart=self.told_apart), hull_atoms((absent,), (present,))
         return CrowdSearch(first, coins, epsilon, second, _EXPONENT + epsilon - math.log(attained))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReachedThroughAbsence(Attained):
+    """Two crowds before two cells behind a threshold and noise: of one may be in the first, of the other in the second.
+
+    `presence`: what one of the cells tells.
+
+    *Guarantee*: the attained side is at or below the divergence of one declared attacker; the certified side is 1.
+    *Rounding*: downward.
+    """
+
+    presence: NoisyThreshold
+
+    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
+        one = self.presence
+        attained = one.bracket(epsilons)[0].copy()
+        # Crowds are looked for from those on that just reach either threshold.
+        thresholds = {one.k, max(one.k, one.release_threshold or 0)} if one.p >= MIN_P and one.k > 1 else set()
+        for row, epsilon in enumerate(epsilons.tolist()):
+            for k in thresholds:
+                crowds = crowds_reach((k, k), one.p, one.cap, epsilon, lambda people, p, k: one.crowd(people))
+                attained[row] = max(attained[row], crowds)
+        return attained, np.ones(len(epsilons))
 
 
 @lru_cache(maxsize=1024)

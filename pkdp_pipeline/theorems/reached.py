@@ -9,14 +9,12 @@ from itertools import product
 
 import numpy as np
 
-from pkdp_pipeline.theorems.binomial_tails import MIN_P, binomial_weights
+from pkdp_pipeline.theorems.binomial_tails import binomial_weights
 from pkdp_pipeline.theorems.bound import Bound
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
 from pkdp_pipeline.theorems.channel import Channel, bernstein
-from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
 from pkdp_pipeline.theorems.rounding import TINY, Array, Whole
 from pkdp_pipeline.theorems.two_looks import lives_of
-from pkdp_pipeline.theorems.waiting_pair import crowds_reach
 
 _MAX_PEOPLE = 600
 """Attackers with more unknown people than this are not tried."""
@@ -56,7 +54,7 @@ def _gain(first: Array, second: Array, epsilon: float) -> Array:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Attained(Bound):
+class Attained(Bound):
     """The divergence attained by attackers that are tried; nothing is certified."""
 
     def rounding(self, epsilons: Array) -> Array:
@@ -73,7 +71,7 @@ class _Attained(Bound):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reached(_Attained):
+class Reached(Attained):
     """Attackers who know nobody, with people of at most two kinds, on a count; nothing is certified.
 
     Parameters
@@ -103,7 +101,7 @@ class Reached(_Attained):
     release_threshold: int | None = None
 
     def _apart(self, epsilons: Array, attained: Array) -> Array:
-        apart, boxed = _Attained._apart(self, epsilons, attained), self._boxed()
+        apart, boxed = Attained._apart(self, epsilons, attained), self._boxed()
         # A climb may end elsewhere on another processor, and nowhere above what is certified.
         return apart if boxed is None else np.maximum(apart, boxed.certified(epsilons) - attained)
 
@@ -219,32 +217,7 @@ def _noised(counts: Whole, noise: float, release: int | None, reach: int, most: 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReachedThroughAbsence(_Attained):
-    """Two crowds before two cells behind a threshold and noise: of one may be in the first, of the other in the second.
-
-    `presence`: what one of the cells tells.
-
-    *Guarantee*: the attained side is at or below the divergence of one declared attacker; the certified side is 1.
-    *Rounding*: downward.
-    """
-
-    presence: NoisyThreshold
-
-    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
-        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
-        one = self.presence
-        attained = one.bracket(epsilons)[0].copy()
-        # Crowds are looked for from those on that just reach either threshold.
-        thresholds = {one.k, max(one.k, one.release_threshold or 0)} if one.p >= MIN_P and one.k > 1 else set()
-        for row, epsilon in enumerate(epsilons.tolist()):
-            for k in thresholds:
-                crowds = crowds_reach((k, k), one.p, one.cap, epsilon, lambda people, p, k: one.crowd(people))
-                attained[row] = max(attained[row], crowds)
-        return attained, np.ones(len(epsilons))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReachedBetween(_Attained):
+class ReachedBetween(Attained):
     """Attackers on two noised cells between which everybody whom they do not know tosses a coin.
 
     Parameters
@@ -315,7 +288,7 @@ _WINDOW_EXPONENT, _SEEN_IN = 40.0, 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReachedBesideOthers(_Attained):
+class ReachedBesideOthers(Attained):
     """People who may be in other noised cells as well, whose sum hides how many may be in the target's.
 
     Parameters
@@ -348,7 +321,7 @@ class ReachedBesideOthers(_Attained):
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
         attained = np.zeros(len(epsilons))
-        if 0 < self.unknown <= _MAX_PEOPLE_IN_CELLS:
+        if self.others and 0 < self.unknown <= _MAX_PEOPLE_IN_CELLS:
             present, absent = _beside_others(self)
             for first, second in ((present, absent), (absent, present)):
                 gains = np.array([float(_gain(first, second, epsilon)[0]) for epsilon in epsilons.tolist()])

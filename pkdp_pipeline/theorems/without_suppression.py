@@ -81,33 +81,25 @@ def _in_a_table(bound: Options, cells: float) -> Bound:
         return replace(bound, p=min(bound.p, float_below((least + elsewhere) / (1 + elsewhere))))
     # The other cells have noise, too, which hides who is in them: a table of one cell tells more, or their sum does.
     alone = 0 if cells == math.inf else int(cells) - 1
-    p_max = max(bound.p_min, float_below(p * (1 - Fraction(alone) * least)))
-    people: dict[str, Any] = {"unknown": bound.unknown, "p_min": bound.p_min, "noise": bound.noise}
-    attack = Counting(theorem=bound.theorem, p_max=p_max, **people)
-    if others < 1:
-        return attack
-    return Largest(
-        theorem=bound.theorem,
-        parts=(attack, ReachedBesideOthers(theorem=bound.theorem, p=bound.p, others=others, **people)),
-    )
+    people = _people(bound)
+    box = Counting(**people, p_max=max(bound.p_min, float_below(p * (1 - Fraction(alone) * least))))
+    return Largest(theorem=bound.theorem, parts=(box, ReachedBesideOthers(**people, p=bound.p, others=others)))
 
 
-def _in_two_cells(applied: Applied, cells: int) -> Applied:
-    """Return what is said of several options in a table of this many declared cells: of two there is no third."""
-    attack = applied.attack
-    return replace(applied, attack=attack.parts[0]) if cells < 3 and isinstance(attack, Largest) else applied
+def _people(bound: Options) -> dict[str, Any]:
+    return {"theorem": bound.theorem, "unknown": bound.unknown, "p_min": bound.p_min, "noise": bound.noise}
 
 
 def _declared(applied: Applied, cells: int) -> Applied:
-    """Return what theorem F says of a table of this many declared cells; one cell is a count in a box."""
-    assert isinstance(applied.bound, Options)
-    attack = None if applied.attack is None else _in_a_table(applied.bound, cells)
+    """Return what is said of a table of this many declared cells; one cell is a count in a box."""
+    options, attack = applied.bound, applied.attack
+    assert isinstance(options, Options)
+    if options.looks > 1:
+        # Of several options, where there are two, no third one shows anything.
+        return replace(applied, attack=attack.parts[0]) if cells < 3 and isinstance(attack, Largest) else applied
     if cells > 1:
-        return replace(applied, attack=attack)
-    options = applied.bound
-    box = Counting(
-        theorem=options.theorem, unknown=options.unknown, p_min=options.p_min, p_max=options.p, noise=options.noise
-    )
+        return replace(applied, attack=attack and _in_a_table(options, cells))
+    box = Counting(**_people(options), p_max=options.p)
     return Applied(bound=box, attack=attack and box)
 
 
@@ -128,16 +120,13 @@ def _noised(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str],
         # The others' cells have noise, too, so that nobody sees exactly who is no coin: the table has two cells.
         alone = attacker.p_max is None and attacker.p_max_between is None
         people: dict[str, Any] = {"theorem": "attack", "noise": noise, "unknown": applied.bound.unknown}
-        attack: Bound = ReachedBetween(
-            p=float_below(1 - Fraction(attacker.p_min)),
-            release_threshold=mechanism.release_threshold,
-            cap=attacker.unknown_max,
-            **people,
-        )
-        if mechanism.release_threshold is None and attacker.p_min <= 1.0 / 3.0:
-            # Or of three: the third shows, within its noise, how many are in neither.
-            third = ReachedBesideOthers(p_min=attacker.p_min, others=1, **people)
-            attack = Largest(theorem="attack", parts=(attack, third))
+        release, p = mechanism.release_threshold, float_below(1 - Fraction(attacker.p_min))
+        attack: Bound = ReachedBetween(p=p, release_threshold=release, cap=attacker.unknown_max, **people)
+        if release is None and attacker.p_min <= 1.0 / 3.0:
+            # Or three, of which the third shows how many are in neither, within its noise.
+            attack = Largest(
+                theorem="attack", parts=(attack, ReachedBesideOthers(p_min=attacker.p_min, others=1, **people))
+            )
         return Applied(bound=bound, attack=attack if alone else None)
     return Applied(bound=bound, attack=_in_a_table(bound, math.inf) if mechanism.release_threshold is None else None)
 
@@ -195,7 +184,7 @@ WITHOUT_A_THRESHOLD = (
         title="Counts of several options with noise: two noisy looks at one number",
         formal=None,
         citation="docs/mathematics.md, section 6, two looks",
-        declared=_in_two_cells,
+        declared=_declared,
         rule=partial(_noised, value=True),
     ),
 )

@@ -14,8 +14,14 @@ from thorough import few
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.theorems.hull import hull_atoms
 from pkdp_pipeline.theorems.kernel_search import Coins
-from pkdp_pipeline.theorems.noisy_crowd import SLACK, CrowdSearch, NoisyTwoCells, OneOrder, Suppressed
-from pkdp_pipeline.theorems.reached import ReachedThroughAbsence
+from pkdp_pipeline.theorems.noisy_crowd import (
+    SLACK,
+    CrowdSearch,
+    NoisyTwoCells,
+    OneOrder,
+    ReachedThroughAbsence,
+    Suppressed,
+)
 
 CASES = st.tuples(
     st.integers(2, 6), st.integers(0, 12), st.sampled_from([0.3, 1.0, 3.0]), st.sampled_from([0.05, 0.3, 0.7])

@@ -16,7 +16,7 @@ from oracle.releases import table_losses
 from thorough import few
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.theorems.reached import ReachedThroughAbsence
+from pkdp_pipeline.theorems.noisy_crowd import ReachedThroughAbsence
 from pkdp_pipeline.theorems.rules import _told_apart
 
 

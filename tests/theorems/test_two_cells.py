@@ -104,4 +104,4 @@ def test_noise_behind_a_threshold_costs_less_than_either_alone() -> None:
     certificate = pkdp.certify(mechanism, pkdp.AttackerModel(p_max=0.1), protects="value")
     assert certificate.epsilon(1e-6) < 0.806 < 1.59
     attained, certified = certificate.delta_bounds(np.array([0.3, 0.5, 1.0]))
-    assert np.all((attained <= certified) & (certified <= 1.1 * attained))
+    assert np.all((attained <= certified) & (certified <= 1.12 * attained))

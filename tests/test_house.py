@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import graphlib
 import inspect
 import os
@@ -16,6 +17,7 @@ from datetime import date
 from functools import cache, partial
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -23,6 +25,7 @@ from thorough import one_in
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline import jobs, theory
+from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.model.wording import INSTALLED
 from pkdp_pipeline.schemas import field_texts
 
@@ -87,7 +90,7 @@ LINES = {
     # which two writers had (6).
     # Sums of whole numbers: their bounds, noise in a module of its own, the summed column in questions and facts (95).
     # What a class says of its fields is read once in a process: a release checks and writes some forty values (5).
-    "model": 3_112,
+    "model": 3_102,
     # Theorem I (260) with a search of any kernel (200), theorem S (240), theorem R; the hull, which composition had.
     # Known people beside noise, in a box and in two cells; value through absence and the crowds that come close (132).
     # Losses, which a bound gives itself: composition had them (139).
@@ -97,14 +100,20 @@ LINES = {
     # Two cells behind k and noise as they are, and the worst crowd in one of two cells: exact, or nearly (170); what
     # underflow may hide there (5).
     # Of two looks only the pairs that are shown are summed, in blocks: a quarter of theorem G's time (16).
+    # Further down only numbers are given up: the search of any kernel in the place of those of theorems A and D (450)
+    # takes 3 to 10 times as long and ends without a number at δ below 1e-13 or k of thousands; blocks of coins of two
+    # kinds for those of one (95) lose theorem D where p is 1 % and ε close to ε0 = 2; without tilted inversion (235)
+    # more than some ten thousand people in a box have no number.
     # Two cells behind k and noise: each order bounded by itself, and the worst crowd in one beside the other (150).
     # Attackers who see in other noised cells how many people may be in the target's (75).
-    "theorems": 5_829,
+    "theorems": 5_740,
     # Sums: what their totals do not hide (5), and a move between two of them (7).
     "composition": 1_965,
     # Sums in words, and the nearest noise for them (37). Where everybody is in one cell rule 10 is not asked (2).
     # Sums in words, and the nearest noise for them (37); words of a sum without cells (16).
-    "certificates": 1_607,
+    # 950 would take advice of choices that can be certified (222), stronger attackers (133), which three extras share,
+    # and how a stored document differs from a recomputed one (125).
+    "certificates": 1_578,
     # Counts exact from k on and noised below, at every door: a column of marks beside the counts, in tables of
     # databases, words and checks (ledger, sql, jobs, cli, the gate). And counts that are shown rounded or in bands: a
     # job's table of rules, an option that is typed and read, text in every printed table, smaller numbers in checks.
@@ -112,7 +121,8 @@ LINES = {
     # Noise on sums as it is drawn, counted exactly; their column (12). Advice on two groupings of a column (11).
     # Whether a charge was taken over, for the log (1).
     # Each part of a total is pickled once: a gate sends the whole ledger to a worker with every new question (16).
-    "ledger": 3_487,
+    # Metadata of pandas that no reader understands are an altered file (3).
+    "ledger": 3_490,
     # Each way of counting has its number: without counting by place whole numbers take 3 to 5 times as long, without
     # hashes texts of Polars 4 times, without its own queries others 2 to 5 times, and periods one by one 11 times.
     # By-columns in groups, in SQL, in Narwhals and in pandas (103). Sums of whole numbers of every type, in the cells
@@ -124,7 +134,9 @@ LINES = {
     # Tables of two readings of the data, from which nothing follows together (29; marks are made and read in 16).
     "releases": 2_114,
     # Sums: a macro, and their keys (26). The ε and the cells of a release, which dbt's tests ask for (4).
-    "sql": 1_432,
+    # 1,200 would take the warning about views that link rows (85), parts of dates and LIKE in filters (56) and domains
+    # as SQL writes them (64).
+    "sql": 1_402,
     # Above its budget by what job files may say (1,000), checks of input and output (450) and CSV as it is written
     # elsewhere (450); many periods are still counted together: 30 days of Parquet take 1.2 s so, 4.9 s one by one.
     # By-columns in groups, as a job file writes them and its checks know them (53).
@@ -133,12 +145,12 @@ LINES = {
     # Files that are written together share the call that makes their names last (9).
     # Sources say whether all was read of one state of the data, without which no interval may follow (38).
     # Formats that cannot hold a table: refused for declared domains, otherwise said in the summary (26; tables 19).
-    "jobs": 4_256,
+    "jobs": 4_254,
     # Without the dialogue, which init has. 1,150 would take the views of ledgers out of it, and the bar of a backfill.
     # Groups of values on the command line (42).
     # Sums of a file (22); assumptions checked over a year ago (6). Certificates of sums; groups of a text column (13).
-    # Flags without a kind in --help (2).
-    "cli": 1_588,
+    # Flags without a kind in --help (2). Bounds of sums are read here for three commands (8, 5 of them from plan).
+    "cli": 1_596,
     "duckdb": 13,
     "extras": 2,
     # What an attacker sees is enumerated once for every ε, and one number by lists: `pkdp verify` takes a third (30).
@@ -153,21 +165,21 @@ LINES = {
     # Refusals before anything is published are logged (2).
     # Which questions were asked of no rows before, and places in turn: half the time of a new question (19).
     # The log of releases on standard error (8).
-    "extras/gate": 1_760,
+    "extras/gate": 1_759,
     # The catalogue of published rules and its command (140), and planning of noise below k. 1,900 would take the
     # guesses that halve the time of a search (90), curves, and the ways in which a choice is written (110).
     # Levels of hierarchies, derived or each by itself (99). Bounds of sums against their error (44).
     # Levels of hierarchies, derived or each by itself (99). Bounds of sums against their error (44), as a command (66).
-    "extras/plan": 2_536,
+    "extras/plan": 2_530,
     # Sums are called sums (7). The first screen: cells by periods, small pictures over time, changes that noise allows
     # to be seen.
-    "extras/report": 3_949,
+    "extras/report": 3_946,
     # With the dialogue of `init`, the only one there is (175), which cli had. Groups are given and offered (56).
     "extras/start": 917,
     # Cross-tables, workbooks, CSV with metadata, JSON-stat and SDMX-CSV: what offices print and exchange. Code lists.
     # The files of a job's day (29), with what follows of hidden counts (8). Sums are called sums (7).
-    # Weighted cross-tables, a missing key beside an empty text (34).
-    "extras/tables": 754,
+    # Weighted cross-tables, a missing key beside an empty text (34). Workbooks on paper: heights, widths, pages (14).
+    "extras/tables": 768,
     # Definitions 7 to 9, which tests had; the dependence of a release, computed; information and relaxed privacy.
     "extras/theory": 1_929,
 }
@@ -294,7 +306,7 @@ def importers(target: str) -> set[str]:
 
 
 def inside(path: Path) -> str:
-    return str(path.relative_to(ROOT / "pkdp_pipeline"))
+    return str(path.relative_to(ROOT / "pkdp_pipeline" if ROOT / "pkdp_pipeline" in path.parents else ROOT))
 
 
 @cache
@@ -384,7 +396,7 @@ def test_the_house_stays_within_its_lines():
 #: functions; and in which a job's period does, of Parquet, into a ledger. A reader of either has so many to open.
 #: What cannot hold or is not declared is not asked: bins, noise, several cells, theorems on both, a `where`. Two looks
 #: at one crowd, and one crowd beside waiting times, or beside a noised cell, are modules of their own.
-MODULE_LIMITS = {"of the package": 294, "loaded by a histogram": 109, "run by a histogram": 32, "run by a job": 60}
+MODULE_LIMITS = {"of the package": 293, "loaded by a histogram": 109, "run by a histogram": 32, "run by a job": 60}
 
 
 def modules_run(program: Callable[[], object]) -> set[str]:
@@ -434,12 +446,23 @@ def test_a_release_goes_through_few_modules(loaded, daily_job):
 #: Words that name nothing: a variable is called what it holds.
 VAGUE = {
     *("one", "found", "told", "held", "asked", "seen", "near", "far", "some", "at", "its", "made", "looked"),
-    *("_FEW", "_MOST", "_TOGETHER", "_AT_ONCE", "_MANY"),
+    *("FEW", "MOST", "TOGETHER", "AT_ONCE", "MANY"),
 }
 
 
+#: Names that others read: a method and a field that are documented, a key of reports, a column of ledgers.
+PUBLISHED_NAMES = {
+    ("extras/report/content.py", "asked"),
+    ("extras/tables/hierarchy.py", "at"),
+    ("ledger/rows.py", "told"),
+    ("releases/explain.py", "asked"),
+}
+#: How many vague names the tests still bind; this number only falls.
+MOST_VAGUE_IN_TESTS = 1_455
+
+
 def bound_names(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """Yield each name that is bound: variables, parameters, functions, classes and attributes."""
+    """Yield each name that is bound: variables, fields, parameters, functions, classes, attributes and imports."""
     named = (ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     for node in nodes:
         if isinstance(node, ast.Name | ast.Attribute):
@@ -447,16 +470,31 @@ def bound_names(nodes: Iterable[ast.AST]) -> Iterator[str]:
                 yield node.id if isinstance(node, ast.Name) else node.attr
         elif isinstance(node, ast.arg):
             yield node.arg
+        elif isinstance(node, ast.alias):
+            yield node.asname or node.name
+        elif isinstance(node, ast.MatchMapping):
+            yield node.rest or ""
         elif isinstance(node, named) and node.name:
             yield node.name
 
 
+def vague_names(paths: Iterable[Path]) -> list[tuple[str, str]]:
+    """Return each vague name that modules bind, with the module, as often as it is bound."""
+    return [(inside(path), name) for path in paths for name in bound_names(nodes(path)) if name.strip("_") in VAGUE]
+
+
 def test_names_say_what_they_hold():
-    names = Counter(name for path in MODULES for name in bound_names(nodes(path)))
-    vague = {name: number for name, number in names.items() if name in VAGUE}
-    assert sum(vague.values()) < 0.005 * names.total(), vague
-    example = ast.walk(ast.parse("for one, (other, at) in []: x.told = lambda seen: 0"))
-    assert set(bound_names(example)) == {"one", "other", "at", "told", "seen"}
+    assert set(vague_names(MODULES)) == PUBLISHED_NAMES
+    example = ast.walk(ast.parse("from a import b as far\nfor one, (other, at) in []: x.told = lambda seen, *made: 0"))
+    assert set(bound_names(example)) == {"far", "one", "other", "at", "told", "seen", "made"}
+    fields_too = ast.walk(ast.parse("class A:\n    held: int\n    def some(self, *, asked=0): (found := its)"))
+    assert set(bound_names(fields_too)) == {"A", "held", "some", "self", "asked", "found"}
+
+
+def test_names_of_tests_become_plain():
+    vague = vague_names((ROOT / "tests").rglob("*.py"))
+    print(len(vague), "vague names in tests")
+    assert len(vague) <= MOST_VAGUE_IN_TESTS
 
 
 #: Rooms and modules that write sentences. What is said is passed between them as values, and rendered last.
@@ -475,7 +513,7 @@ CUTS = {
 READS = {
     "certificates/sentences.py": {"in_words": "declarations become clauses of one sentence, without their full stops"},
     "cli/documents.py": {"_typed": "a value that a message sets", "option_names": "names of parameters"},
-    "cli/file_commands.py": dict.fromkeys(("_file_keys", "edges_of", "groups_of"), "what is typed"),
+    "cli/file_commands.py": dict.fromkeys(("_file_keys", "edges_of", "groups_of", "whole_pair"), "what is typed"),
     "cli/job_commands.py": {"chosen_day": "what is typed"},
     "cli/main.py": {"_complain": "lines of a message that are to be pasted", "main": "what is typed"},
     "cli/options.py": {
@@ -509,7 +547,6 @@ READS = {
         "words": "keys of claims",
     },
     "extras/assurance/verification/files.py": {"opened": "a file"},
-    "extras/plan/commands.py": {"_pair": "what is typed"},
     "extras/plan/edits.py": {"diff": "the lines of a file"},
     "extras/plan/printing.py": {"_value": "names of fields"},
     "extras/plan/question.py": {"_rows": "a file", "read": "a file"},
@@ -533,8 +570,10 @@ READS = {
         "<module>": "characters that YAML escapes",
         "_written": "names of data sets",
         "number": "numbers",
+        "quoted": "characters that YAML escapes",
     },
     "extras/report/pages/forms.py": {
+        "_bound": "numbers of a page, within which no line may end",
         "<module>": "numbers of a page, within which no line may end",
         "_environment": "numbers, and names of templates",
         "_tidied": "empty lines",
@@ -560,6 +599,8 @@ READS = {
         "<module>": "names of columns",
         "_cells": "what is typed",
         "how_to_give": "names of options, and forms of dates",
+        "proposed": "names of columns",
+        "proposed_edges": "names of columns",
         "stem_of": "names of files",
         "text": "names of columns",
     },
@@ -567,6 +608,7 @@ READS = {
     "model/evidence.py": {"_short": "numbers"},
     "model/wording.py": {
         "<module>": "what others write",
+        "names_guarantee": "what others write",
         "with_arguments": "names of arguments in messages become those of a command's options",
     },
     "releases/calls.py": {"_callers_level": "names of modules", "of_its_frame": "a signature"},
@@ -581,37 +623,129 @@ READS = {
 }
 
 
+#: Methods of patterns, which cut up what they match.
+PATTERNS = {"findall", "finditer", "fullmatch", "match", "search", "sub", "subn"}
+
+
 def cuts(path: Path, tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """Yield each module and function in which a text is searched or cut up."""
+    """Yield each module and function in which a text is searched or cut up, or that is passed on as a function."""
+
+    def is_cut(node: ast.AST) -> bool:
+        if isinstance(node, ast.Import):
+            return any(name.name == "re" and name.asname for name in node.names)
+        if isinstance(node, ast.ImportFrom):
+            return node.module == "re"
+        if isinstance(node, ast.Attribute):
+            owner = node.value.id if isinstance(node.value, ast.Name) else ""
+            is_search = node.attr in PATTERNS and owner not in ("self", "bound")  # which search for attackers
+            of_texts = node.attr in CUTS and owner not in ("np", "dataclasses")
+            return is_search or of_texts or (owner == "re" and node.attr not in ("Match", "Pattern"))
+        # A name among names has no blank.
+        return (
+            isinstance(node, ast.Compare)
+            and isinstance(node.left, ast.Constant | ast.JoinedStr)
+            and isinstance(node.ops[0], ast.In | ast.NotIn)
+            and " " in ast.unparse(node.left)
+        )
 
     def walk(node: ast.AST, function: str) -> Iterator[tuple[str, str]]:
-        if isinstance(node, ast.FunctionDef):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             function = node.name
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            is_pattern = isinstance(node.func.value, ast.Name) and node.func.value.id == "re"
-            is_array = isinstance(node.func.value, ast.Name) and node.func.value.id in ("np", "dataclasses")
-            if is_pattern or (node.func.attr in CUTS and not is_array):
-                yield inside(path), function
-        if isinstance(node, ast.Compare) and isinstance(node.left, ast.Constant | ast.JoinedStr):
-            is_search = isinstance(node.ops[0], ast.In | ast.NotIn)
-            if is_search and " " in ast.unparse(node.left):  # a name among names has no blank
-                yield inside(path), function
+        if is_cut(node):
+            yield inside(path), function
         for child in ast.iter_child_nodes(node):
             yield from walk(child, function)
 
     return walk(tree, "<module>")
 
 
+LISTED = {(module, function) for module, functions in READS.items() for function in functions}
+
+
 def test_no_module_reads_a_sentence():
     saying = [path for path in MODULES if inside(path).startswith(SAYING)]
     cutting = {place for path in saying for place in cuts(path, parsed(path))}
-    listed = {(module, function) for module, functions in READS.items() for function in functions}
-    assert cutting - listed == set(), "pass the value, and render the text where it is shown"
-    assert listed - cutting == set(), "these cut nothing up any more"
-    example = ast.parse(
-        "def f(text):\n    return text.partition(', given ')[2] or 'a b' in text or re.sub('a', '', text)"
+    assert cutting - LISTED == set(), "pass the value, and render the text where it is shown"
+    assert LISTED - cutting == set(), "these cut nothing up any more"
+    examples = (
+        "text.partition(', given ')[2]",
+        "'a b' in text",
+        "f'{a} b' not in text",
+        "re.sub('a', '', text)",
+        "PATTERN.search(text)",
+        "map(str.split, texts)",
+        "import re as regex",
+        "from re import sub",
     )
-    assert list(cuts(Path(ROOT, "pkdp_pipeline", "x.py"), example)) == [("x.py", "f")] * 3
+    for example in examples:
+        tree = ast.parse(f"async def f(text):\n    {example}")
+        assert list(cuts(ROOT / "pkdp_pipeline" / "x.py", tree)) == [("x.py", "f")], example
+
+
+def texts_cut(program: Callable[[], object]) -> set[tuple[str, str]]:
+    """Return in which functions of the package a text of five words or more is cut up while a program runs."""
+    places = set[tuple[str, str]]()
+    methods = {*CUTS, "find", "index", "rfind", "rindex"}
+
+    def note(frame: FrameType, event: str, called: object) -> None:
+        text = getattr(called, "__self__", None)
+        if event == "c_call" and isinstance(text, str) and text.count(" ") >= 4:
+            code = frame.f_code
+            names = [name for name in code.co_qualname.split(".") if name[0] != "<"]
+            if called.__name__ in methods and code.co_filename.startswith(str(ROOT / "pkdp_pipeline")):
+                places.add((inside(Path(code.co_filename)), (names or ["<module>"])[-1]))
+
+    sys.setprofile(note)
+    try:
+        program()
+    finally:
+        sys.setprofile(None)
+    return places
+
+
+#: Functions of other rooms that cut up long texts, none of which is a sentence of theirs.
+FILES_READ = {
+    ("jobs/outputs/files.py", "write_files"): "the last line of a file",
+    ("ledger/records.py", "account"): "SQL",
+    ("ledger/sqlite_database.py", "split_statements"): "SQL",
+    ("releases/calls.py", "of_its_frame"): "a docstring",
+    ("schemas/__init__.py", "field_texts"): "docstrings",
+}
+
+
+@pytest.fixture
+def said() -> Callable[[], None]:
+    """A program that lets the package say much: what is certified, refused, explained and added up."""
+    frame = pd.DataFrame({"u": range(43), "c": ["x"] * 43})
+    asked_for = {"unit": "u", "k": 20, "attacker": pkdp.AttackerModel(p_max=0.093)}
+
+    def program() -> None:
+        with pkdp.Ledger.open(":memory:", dataset="d", evidence=pkdp.OneDayProtected()) as ledger:
+            for period in ("2020-01-01", "2020-01-02"):
+                release = pkdp.histogram(frame, "c", **asked_for, ledger=ledger, period=period)
+            total = ledger.total()
+            assert pkdp.Certificate.from_json(total.to_json()).verify()
+            assert all((release.certificate.sentence(), repr(release), release._repr_html_(), total.protection()))
+            with pytest.raises(pkdp.DifferencingError):
+                pkdp.count(frame, **asked_for, ledger=ledger, period=period)
+        assert str(frame.pkdp.explain("c", **asked_for))
+        with pytest.raises(pkdp.NotCertifiableError):
+            pkdp.certify(pkdp.Histogram(k=1), pkdp.AttackerModel(p_max=0.093))
+
+    return program
+
+
+def test_no_sentence_is_cut_up_where_much_is_said(said):
+    assert texts_cut(said) - LISTED - FILES_READ.keys() == set(), "pass the value, and render the text last"
+
+
+def test_a_sentence_that_is_cut_up_is_seen(monkeypatch):
+    """In a function of the package, whatever it is called by."""
+    code = "def f(text):\n    return [*map(lambda cut: cut(), [functools.partial(text.rsplit, ','), text.split])]"
+    names: dict[str, Any] = {"functools": functools}
+    exec(compile(code, ROOT / "pkdp_pipeline" / "model" / "wording.py", "exec"), names)
+    assert texts_cut(lambda: names["f"]("Private at ε = 1, given this.")) == {("model/wording.py", "f")}
+    assert texts_cut(lambda: names["f"]("a name")) == set()
 
 
 def test_mathematics_sees_no_data_and_no_world():
@@ -918,18 +1052,27 @@ def spelled(path: Path) -> set[str]:
     return texts | parameters | declared
 
 
+#: Of a declared value, in its own module: from how many of its fields on another module spells it once more, and at
+#: most how many modules do. These numbers only fall.
+SPELLED = (
+    # What becomes of a stronger attacker, and what a theorem rests on.
+    ((pkdp.AttackerModel,), "model/attacker.py", 5, 2),
+    # Calls, which are written out; a job's keys in forms of their own; what a gate permits; an audit.
+    ((pkdp.Count, pkdp.Histogram), "model/mechanisms.py", 5, 6),
+    # Two documents with budgets as they stand.
+    ((pkdp.Budget,), "model/budget.py", 4, 2),
+    # Three calls and two commands that are written out, a macro, job files, what a gate permits, facts of a release.
+    ((Question,), "model/question.py", 9, 11),
+)
+
+
 def test_a_declaration_is_spelled_once():
-    """Files, flags, SQL and schemas read the fields of a declared value: few modules name many of an attacker's."""
-    for declared, own, most in (
-        # What becomes of a stronger attacker, and what a theorem rests on.
-        ((pkdp.AttackerModel,), "model/attacker.py", 3),
-        # Calls, which are written out; keys of SQL and of jobs, in forms of their own; what a gate permits; an audit.
-        ((pkdp.Count, pkdp.Histogram), "model/mechanisms.py", 7),
-    ):
+    """Files, flags, SQL and schemas read the fields of a declared value."""
+    for declared, own, many, most in SPELLED:
         names = {field.name for kind in declared for field in fields(kind)}
-        naming = {inside(path) for path in MODULES if len(names & spelled(path)) >= 5}
+        naming = {inside(path) for path in MODULES if len(names & spelled(path)) >= many}
         assert own in naming
-        assert len(naming) <= most, naming
+        assert len(naming) - 1 <= most, naming
     package = [*(ROOT / "pkdp_pipeline").rglob("*.py"), *(ROOT / "pkdp_pipeline").rglob("*.toml")]
     assert {inside(path) for path in package if "once_per_unit" in path.read_text(encoding="utf-8")} == {
         "extras/start/questions.toml",

@@ -119,7 +119,7 @@ def test_a_schema_says_what_it_is_and_what_every_field_is(name):
     assert document["description"]
     assert [place for place, rule in described(document) if not is_described(rule, document)] == []
     references = re.findall(r'"\$ref": "([^"]*)"', json.dumps(document))
-    assert [one for one in references if not one.startswith("#")] == []
+    assert [reference for reference in references if not reference.startswith("#")] == []
 
 
 @pytest.mark.parametrize("name", schema_names())

@@ -27,7 +27,7 @@ def is_temporary(task: Any, run: Any, state: Any) -> bool:
 @task(retries=12, retry_delay_seconds=300, retry_condition_fn=is_temporary)
 def publish(job: Path, day: date) -> dict[str, str]:
     """Publish a day, or replay it; return the releases' ids."""
-    return {release.asked.name: release.release.id for release in run_job(load_job(job), day).releases}
+    return {release.declared.name: release.release.id for release in run_job(load_job(job), day).releases}
 
 
 @flow(name="daily flights")

@@ -24,9 +24,8 @@ from pkdp_pipeline.model.noise import GeometricNoise
 from pkdp_pipeline.model.wording import Speech, Worded, rounded_up, shortened
 from pkdp_pipeline.theorems import Protects
 from pkdp_pipeline.theorems.inversion import least_whole
-from pkdp_pipeline.theorems.sums import SumCurve
 from pkdp_pipeline.theorems.theorems import Surviving
-from pkdp_pipeline.theorems.worst_case import NoiseCurve
+from pkdp_pipeline.theorems.worst_case import NoiseCurve, SumCurve
 
 Choice = Callable[[Speech], str]
 #: The ε and the δ that choices have to reach.
@@ -254,7 +253,7 @@ def _noise(mechanism: Mechanism, protects: Protects, epsilon: float) -> float:
     if isinstance(mechanism, Sum):
         sums = SumCurve(theorem="sums", noise=1.0, bounds=mechanism.bounds, cells=cells, moves=moves)
         return shortened(epsilon * sums.sensitivity / sums.units)
-    return shortened(epsilon / NoiseCurve(theorem="noise", noise=1.0, cells=cells, moves=moves).changes)
+    return shortened(epsilon / NoiseCurve(theorem="noise", noise=1.0, cells=cells, moves=moves).units)
 
 
 def _of_kind(mechanism: Mechanism, **steps: Any) -> Mechanism:

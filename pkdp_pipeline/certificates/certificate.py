@@ -120,10 +120,6 @@ class Certificate(ABC):
     def _subject(self) -> dict[str, Any]:
         """Return the fields that say what is certified; the numbers follow from them."""
 
-    @abstractmethod
-    def _again(self) -> Certificate:
-        """Make the certificate once more from what it is about."""
-
     @property
     def has_partial_knowledge(self) -> bool:
         """Whether some bound rests on the attacker model; if not, only the worst-case guarantee stands."""
@@ -152,13 +148,17 @@ class Certificate(ABC):
         return tuple(dict.fromkeys(bound.theorem for bound in self._bounds))
 
     @property
+    def partial_theorems(self) -> tuple[str, ...]:
+        """The keys of the theorems that rest on what the attacker does not know."""
+        return tuple(dict.fromkeys(bound.theorem for bound in self._partial.bounds))
+
+    @property
     def _partial(self) -> Guarantee:
         return Guarantee(tuple(applied.bound for applied in self.partial_bounds))
 
     @property
     def _bounds(self) -> tuple[Bound, ...]:
-        worst = self.worst_case_bound
-        return (*self._partial.bounds, *(() if worst is None else (worst,)))
+        return (*self._partial.bounds, *filter(None, [self.worst_case_bound]))
 
     @overload
     def delta(self, epsilon: float) -> float: ...
@@ -353,7 +353,7 @@ class Certificate(ABC):
 
         `stored` is the document, `path` names it in what is returned, and keys in `skip` are not compared.
         """
-        again = self._again().with_caveats(*self.caveats)
+        again = replace(self)  # which is computed from what it is about
 
         @functools.cache
         def shares() -> dict[Steps, Array]:

@@ -162,51 +162,41 @@ def differences(
     -----
     A text over numbers, `Worded`, may be stored as it is printed for numbers that differ as much as searches do.
     """
-    return list(_walk(path, (), stored, fresh, skip, none_is_infinite, rounding))
 
+    def walk(steps: Steps, stored: Any, fresh: Any) -> Iterator[Difference]:
+        def different(direction: Direction, mine: Any = stored, other: Any = fresh, *inner: str) -> Difference:
+            place = (*steps, *inner)
+            named = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
+            return Difference(
+                path=(path + named).lstrip("."), steps=place, direction=direction, stored=mine, fresh=other
+            )
 
-def _walk(
-    path: str,
-    steps: tuple[str | int, ...],
-    stored: Any,
-    fresh: Any,
-    skip: Collection[str],
-    none_is_infinite: bool,
-    rounding: Rounding,
-) -> Iterator[Difference]:
-    def different(direction: Direction, mine: Any = stored, other: Any = fresh, step: str = "") -> Difference:
-        where, inner = (f"{path}.{step}" if path else step, (*steps, step)) if step else (path, steps)
-        return Difference(path=where, steps=inner, direction=direction, stored=mine, fresh=other)
-
-    if isinstance(fresh, dict) and isinstance(stored, dict):
-        for name in sorted(set(fresh) | set(stored)):
-            if name in skip:
-                continue
-            if (name in fresh) != (name in stored):
-                yield different("other", stored.get(name), fresh.get(name), name)
-            else:
-                inner = f"{path}.{name}" if path else name
-                yield from _walk(inner, (*steps, name), stored[name], fresh[name], skip, none_is_infinite, rounding)
-    elif isinstance(fresh, list) and isinstance(stored, list):
-        if len(fresh) != len(stored):  # which of them is missing, cannot be told
-            words = all(isinstance(item, str) for item in (*fresh, *stored))
-            yield different("words" if words else "length", len(stored), len(fresh))
-            return
-        for place, (mine, other) in enumerate(zip(stored, fresh, strict=True)):
-            yield from _walk(f"{path}[{place}]", (*steps, place), mine, other, skip, none_is_infinite, rounding)
-    elif isinstance(fresh, str) and isinstance(stored, str):
-        if fresh != stored and not (isinstance(fresh, Worded) and stored in _printings(fresh)):
-            yield different("words")
-    elif _is_number(fresh) and _is_number(stored) and (isinstance(fresh, float) or isinstance(stored, int)):
-        if stored != fresh and not (isinstance(fresh, float) and _is_near(stored, fresh, steps, rounding)):
-            yield different("below" if stored < fresh else "above" if stored > fresh else "other")
-    elif none_is_infinite and (fresh is None, stored is None) != (True, True) and _is_number(_or_infinite(fresh)):
-        if _is_number(_or_infinite(stored)):
-            yield different("below" if fresh is None else "above")
-        else:
+        if isinstance(fresh, dict) and isinstance(stored, dict):
+            for name in sorted((set(fresh) | set(stored)) - set(skip)):
+                if (name in fresh) != (name in stored):
+                    yield different("other", stored.get(name), fresh.get(name), name)
+                else:
+                    yield from walk((*steps, name), stored[name], fresh[name])
+        elif isinstance(fresh, list) and isinstance(stored, list):
+            if len(fresh) != len(stored):  # which of them is missing, cannot be told
+                words = all(isinstance(item, str) for item in (*fresh, *stored))
+                yield different("words" if words else "length", len(stored), len(fresh))
+                return
+            for place, (mine, other) in enumerate(zip(stored, fresh, strict=True)):
+                yield from walk((*steps, place), mine, other)
+        elif isinstance(fresh, str) and isinstance(stored, str):
+            if fresh != stored and not (isinstance(fresh, Worded) and stored in _printings(fresh)):
+                yield different("words")
+        elif _is_number(fresh) and _is_number(stored) and (isinstance(fresh, float) or isinstance(stored, int)):
+            if stored != fresh and not (isinstance(fresh, float) and _is_near(stored, fresh, steps, rounding)):
+                yield different("below" if stored < fresh else "above" if stored > fresh else "other")
+        elif none_is_infinite and _is_number(_or_infinite(fresh)) and _is_number(_or_infinite(stored)):
+            if fresh is not stored:
+                yield different("below" if fresh is None else "above")
+        elif type(fresh) is not type(stored) or fresh != stored:
             yield different("other")
-    elif type(fresh) is not type(stored) or fresh != stored:
-        yield different("other")
+
+    return list(walk((), stored, fresh))
 
 
 def described(deviations: Collection[Difference]) -> str:

@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from pkdp_pipeline.certificates import sentences
 from pkdp_pipeline.certificates.certificate import Certificate
@@ -18,7 +18,7 @@ from pkdp_pipeline.composition.part import Part, Total, rests_on_own_periods
 from pkdp_pipeline.composition.rules import assumed_beside, leakage_of, total_beside
 from pkdp_pipeline.composition.same_people import table_part
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
-from pkdp_pipeline.model.arguments import choice, probability, whole_number
+from pkdp_pipeline.model.arguments import probability, whole_number
 from pkdp_pipeline.model.evidence import (
     Evidence,
     SamePeople,
@@ -290,7 +290,7 @@ class ComposedCertificate(Certificate):
             release = part
             if isinstance(part, ComposedCertificate) and part.rule == "single":
                 release = part.parts[0][0]  # a period's only release speaks for itself
-            keys = {applied.bound.theorem for applied in release.partial_bounds}
+            keys = release.partial_theorems
             if not isinstance(release, ReleaseCertificate) or len(keys) > 1:
                 return sentences.against_several({}, one_of=self.is_table)
             described.update({sentences.against(key, release.attacker): times for key in keys})
@@ -308,9 +308,6 @@ class ComposedCertificate(Certificate):
             "evidence": evidence_to_dicts(self.evidence),
             "parts": [{"times": times, "certificate": json.loads(part.to_json())} for part, times in self.parts],
         }
-
-    def _again(self) -> ComposedCertificate:
-        return ComposedCertificate(protects=self.protects, parts=self.parts, evidence=self.evidence)
 
 
 def part_of(certificate: Certificate, times: int, aim: Protects) -> Part:
@@ -376,10 +373,8 @@ def _composed_from_document(document: Mapping[str, Any]) -> ComposedCertificate:
         if not isinstance(part, Mapping) or "certificate" not in part:
             raise ArgumentError("the certificate's parts are malformed: each has a certificate and times, at least 1.")
         parts.append((Certificate.from_json(json.dumps(part["certificate"])), _number_of_times(part.get("times"))))
-    aim = cast("Protects", choice("protects", document["protects"], ("presence", "value")))
-    return ComposedCertificate(
-        protects=aim, parts=tuple(parts), evidence=evidence_from_dicts(list(document["evidence"]))
-    )
+    evidence = evidence_from_dicts(list(document["evidence"]))
+    return ComposedCertificate(protects=document["protects"], parts=tuple(parts), evidence=evidence)
 
 
 READERS["parts"] = _composed_from_document

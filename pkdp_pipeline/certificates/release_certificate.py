@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import numpy as np
 
@@ -46,10 +46,10 @@ from pkdp_pipeline.model.mechanisms import (
     within_table,
 )
 from pkdp_pipeline.model.wording import Worded, capital, joined_texts, rounded_up
-from pkdp_pipeline.theorems import Applied, bounds_of
+from pkdp_pipeline.theorems import Applied, Bound, bounds_of
+from pkdp_pipeline.theorems.beside_leakage import Leaked
 from pkdp_pipeline.theorems.bound import Guarantee, bracketed
 from pkdp_pipeline.theorems.rounding import Array
-from pkdp_pipeline.theorems.worst_case import Leaked
 
 _MAX_EPSILON = 700.0
 """An ε beyond any use; its exponential is still a float."""
@@ -89,6 +89,7 @@ class ReleaseCertificate(Certificate):
     derived_from: Mechanism | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        choice("protects", self.protects, get_args(Protects))
         if self.cells is not None:
             object.__setattr__(self, "cells", whole_number("cells", self.cells, least=1))
             if isinstance(self.mechanism, Count):
@@ -135,13 +136,13 @@ class ReleaseCertificate(Certificate):
     @property
     def attackers(self) -> tuple[OfSome, ...]:
         """The attackers that it rests on, each with the number of releases that it is about."""
-        whom = (against(applied.bound.theorem, self.attacker) for applied in self.partial_bounds)
+        whom = (against(theorem, self.attacker) for theorem in self.partial_theorems)
         return tuple(OfSome(text, 1, 1) for text in dict.fromkeys(whom))
 
     @property
     def assumed(self) -> tuple[str, ...]:
         """The assumptions about the attacker; of what noise gives against anyone only where that is all there is."""
-        theorems = [applied.bound.theorem for applied in self.partial_bounds] or self.theorems
+        theorems = self.partial_theorems or self.theorems
         return tuple(dict.fromkeys(text for theorem in theorems for text in assumptions(theorem, self.attacker)))
 
     @property
@@ -193,9 +194,7 @@ class ReleaseCertificate(Certificate):
 
     def extent(self, delta: float = 1e-6) -> tuple[str, ...]:
         """Return the sentences of `protection` at `delta`; the first is a `Protection` where something is hidden."""
-        target, theorem = probability("delta", delta), self.theorems[-1]
-        if self.partial_bounds:
-            _, theorem = self._partial_statement(target, self._partial.epsilon(target))
+        theorem = self._leading(probability("delta", delta)).theorem
         return protection(self.mechanism, self.protects, theorem, self.attacker, one_number=self._is_one_number)
 
     def sentence(self, delta: float = 1e-6) -> Worded:
@@ -206,19 +205,18 @@ class ReleaseCertificate(Certificate):
             bare = replace(stated, caveats=())
             others = dict.fromkeys(text for text in (_ALL_DECLARED, *self.limits) if text not in bare.limits)
             return joined_texts((bare.sentence(target), *others))
-        parts, theorem = list[str](), self.theorems[-1]
+        parts, epsilon = list[str](), self._partial.epsilon(target)
         if self.partial_bounds:
-            epsilon = self._partial.epsilon(target)
-            statement, theorem = self._partial_statement(target, epsilon)
-            parts.append(statement)
+            leading = self._leading(target)
+            whom = against(leading.theorem, self.attacker)
+            parts.append(capital(promised(Guarantee((leading,)), epsilon, target, whom)))
         noise = self.worst_case.parameters if not parts else self.against_anyone(target)
         if noise is not None:
             if not parts or epsilon >= self.worst_case.epsilon(target):
                 parts.insert(0, Worded(lambda say: f"Private at {say.pair(*noise)} against {self.anyone}."))
             else:
                 parts.append(Worded(lambda say: f"Against {self.anyone}, the noise alone gives {say.pair(*noise)}."))
-        extent = protection(self.mechanism, self.protects, theorem, self.attacker, one_number=self._is_one_number)
-        return joined_texts((*parts, *extent, *self.limits))
+        return joined_texts((*parts, *self.extent(target), *self.limits))
 
     @property
     def _is_one_number(self) -> bool:
@@ -233,14 +231,14 @@ class ReleaseCertificate(Certificate):
                 return least
         return float(self.delta(_MAX_EPSILON))
 
-    def _partial_statement(self, delta: float, epsilon: float) -> tuple[Worded, str]:
-        """Return the statement against the declared attacker and the theorem that gives its number."""
+    def _leading(self, delta: float) -> Bound:
+        """Return the bound that gives the number stated at `delta`."""
+        bounds = self._partial.bounds or self._bounds
+        if len(bounds) == 1:
+            return bounds[0]
+        epsilon = self._partial.epsilon(delta)
         point = np.array([1.0 if epsilon == math.inf else epsilon])
-        leading, *others = self._partial.bounds
-        if others:
-            leading = min(self._partial.bounds, key=lambda bound: float(bound.certified(point)[0]))
-        whom = against(leading.theorem, self.attacker)
-        return capital(promised(Guarantee((leading,)), epsilon, delta, whom)), leading.theorem
+        return min(bounds, key=lambda bound: float(bound.certified(point)[0]))
 
     def _by_noise(self) -> ReleaseCertificate:
         own = self.attacker
@@ -273,11 +271,6 @@ class ReleaseCertificate(Certificate):
             "context": None if self.context is None else self.context.to_dict(),
             "steps": suppression(self.mechanism),
         }
-
-    def _again(self) -> ReleaseCertificate:
-        fresh = _certificate(self.certified_mechanism, self.attacker, self.protects, self.cells)
-        fresh = replace(fresh, context=self.context)
-        return fresh if self.derived_from is None else fresh.derived(self.mechanism)
 
 
 def certify(
@@ -315,7 +308,7 @@ def certify(
     """
     mechanism_name(mechanism)
     attacker = attacker_of(mechanism, attacker)
-    certificate = _certificate(mechanism, attacker, protects, cells)
+    certificate = ReleaseCertificate(mechanism=mechanism, attacker=attacker, protects=protects, cells=cells)
     if rounded_up(certificate._least_delta()) == "1":
         why = "what holds for it has delta = 1 at every epsilon, which promises nothing"
         raise NotCertifiableError(refusal(mechanism, attacker, certificate.protects, (why,)))
@@ -332,11 +325,6 @@ def attacker_of(mechanism: Mechanism, attacker: object) -> AttackerModel:
     return read_attacker(attacker)
 
 
-def _certificate(mechanism: Mechanism, attacker: AttackerModel, protects: str, cells: int | None) -> ReleaseCertificate:
-    aim = cast("Protects", choice("protects", protects, ("presence", "value")))
-    return ReleaseCertificate(mechanism=mechanism, attacker=attacker, protects=aim, cells=cells)
-
-
 # A job that runs every day states the same numbers again and again.
 @functools.lru_cache(maxsize=64)
 def _remembered(partial: tuple[Applied, ...], worst: Any, epsilons: tuple[float, ...]) -> tuple[Array, Array]:
@@ -350,16 +338,15 @@ def _document_of(certificate: ReleaseCertificate) -> dict[str, Any]:
 
 def _certificate_from_document(document: Mapping[str, Any]) -> ReleaseCertificate:
     """Certify again what the JSON document of a release certificate is about."""
-    mechanism, finer = mechanism_from_dict(document["mechanism"]), document.get("derived_from")
-    fresh = _certificate(
-        mechanism if finer is None else mechanism_from_dict(finer),
-        AttackerModel.from_dict(document["attacker"]),
-        document["protects"],
-        document.get("cells"),
+    finer, context = document.get("derived_from"), document.get("context")
+    return ReleaseCertificate(
+        mechanism=mechanism_from_dict(document["mechanism"]),
+        attacker=AttackerModel.from_dict(document["attacker"]),
+        protects=document["protects"],
+        cells=document.get("cells"),
+        context=None if context is None else Context.from_dict(context),
+        derived_from=None if finer is None else mechanism_from_dict(finer),
     )
-    context = document.get("context")
-    fresh = fresh if context is None else fresh.in_context(Context.from_dict(context))
-    return fresh if finer is None else fresh.derived(mechanism)
 
 
 READERS["mechanism"] = _certificate_from_document

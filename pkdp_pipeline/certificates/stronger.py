@@ -49,14 +49,9 @@ def leaves(certificate: Certificate) -> tuple[ReleaseCertificate, ...]:
     return tuple(dict.fromkeys(release for release in releases_in(certificate) if release.has_partial_knowledge))
 
 
-def keys_of(leaf: ReleaseCertificate) -> tuple[str, ...]:
-    """Return the keys of the theorems of one release that rest on what the attacker does not know."""
-    return tuple(dict.fromkeys(applied.bound.theorem for applied in leaf.partial_bounds))
-
-
 def rests_on(leaf: ReleaseCertificate, field: Knowledge) -> bool:
     """Return whether some theorem of one release rests on this field of the attacker."""
-    return any(field in THEOREMS[key].rests_on for key in keys_of(leaf))
+    return any(field in THEOREMS[key].rests_on for key in leaf.partial_theorems)
 
 
 _OF_THE_REST = ("thresholding_complement", "complement_in_box", "two_thresholds_in_box")
@@ -65,7 +60,7 @@ _OF_THE_REST = ("thresholding_complement", "complement_in_box", "two_thresholds_
 
 def threshold_of(leaf: ReleaseCertificate) -> int | None:
     """Return the threshold whose theorem one release rests on; None where it rests on none."""
-    keys, mechanism = keys_of(leaf), leaf.certified_mechanism
+    keys, mechanism = leaf.partial_theorems, leaf.certified_mechanism
     if any("known" in THEOREMS[key].rests_on for key in keys if key not in _OF_THE_REST):
         return mechanism.k if mechanism.k is not None else mechanism.release_threshold
     return getattr(mechanism, "k_complement", None) if "thresholding_complement" in keys else None
@@ -80,7 +75,7 @@ def are_surely_there(releases: tuple[ReleaseCertificate, ...]) -> bool:
 
     def averages(leaf: ReleaseCertificate) -> bool:
         attacker = leaf.attacker
-        is_averaged = any(THEOREMS[key].averages for key in keys_of(leaf))
+        is_averaged = any(THEOREMS[key].averages for key in leaf.partial_theorems)
         return is_averaged and attacker.known > 0 and attacker.influence == "passive"
 
     return not any(averages(leaf) for leaf in releases)
@@ -109,11 +104,6 @@ def again(certificate: Certificate, change: Change, *, with_evidence: bool = Tru
         return compose(parts, certificate.evidence if with_evidence else None)
     except NoEvidenceError:
         return None
-
-
-def everything_known(leaf: ReleaseCertificate) -> AttackerModel:
-    """Return an attacker about whom nothing is assumed; what leaks beside the release leaks to this one as well."""
-    return leaf.attacker.against_anyone()
 
 
 def knows_more(

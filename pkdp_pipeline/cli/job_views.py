@@ -39,7 +39,7 @@ def print_result(result: JobResult) -> None:
     console = Console(markup=False, highlight=False, emoji=False)
     period, releases = result.job.period.text(result.day), [release.release for release in result.releases]
     for published in result.releases:
-        console.print(f"{published.asked.name}, {period}")
+        console.print(f"{published.declared.name}, {period}")
         print_release(published.release, console=console, beside=releases)
         how = "published, and charged to the ledger."
         if published.release.replayed:

@@ -175,7 +175,7 @@ def verify(
         return
     for line in checked.remarks:
         screen.say(line, indent=0)
-    if checked.held != checked.events:
+    if checked.head_position != checked.events:
         screen.command(again)
 
 

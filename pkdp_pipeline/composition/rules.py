@@ -25,7 +25,7 @@ from pkdp_pipeline.model.leakage import Leakage, leakages
 from pkdp_pipeline.model.mechanisms import Histogram
 from pkdp_pipeline.model.wording import Speech, Worded, listed
 from pkdp_pipeline.theorems import THEOREMS, Applied
-from pkdp_pipeline.theorems.worst_case import Leaked
+from pkdp_pipeline.theorems.beside_leakage import Leaked
 
 Rule = Callable[[tuple[Part, ...], tuple[Evidence, ...]], Total]
 

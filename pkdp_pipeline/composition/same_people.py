@@ -17,12 +17,12 @@ from pkdp_pipeline.model.evidence import BoundedSensitivity, Evidence, OncePerUn
 from pkdp_pipeline.model.mechanisms import Count, Histogram, cells_per_unit
 from pkdp_pipeline.model.wording import Protection
 from pkdp_pipeline.theorems import Applied, Bound, WorstCase
+from pkdp_pipeline.theorems.beside_leakage import both_sides
 from pkdp_pipeline.theorems.bound import Derived
 from pkdp_pipeline.theorems.rounding import Array, float_above
-from pkdp_pipeline.theorems.sums import SumCurve
 from pkdp_pipeline.theorems.theorems import emptied_by
 from pkdp_pipeline.theorems.thresholding import ValueThroughAbsence
-from pkdp_pipeline.theorems.worst_case import NoiseCurve, both_sides
+from pkdp_pipeline.theorems.worst_case import NoiseCurve, SumCurve
 
 _TAKEN = "each release tells about the other people, whose uncertainty would protect a person in the others"
 

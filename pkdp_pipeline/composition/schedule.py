@@ -196,8 +196,8 @@ def _of_parts(bound: Bound, parts: Parts) -> tuple[Applied, ...]:
 
 def one_day_protected(parts: Parts, evidence: Sequence[Evidence]) -> Total:
     """Take the largest guarantee; with `BoundedParticipation`, that of all the releases in which lives can differ."""
-    one, together = "any one of these releases, whatever her other records are", "what several releases together tell"
-    hidden = what_is_hidden(parts, one, (f"{together} about her", f"{together} about a person"))
+    alone, together = "any one of these releases, whatever her other records are", "what several releases together tell"
+    hidden = what_is_hidden(parts, alone, (f"{together} about her", f"{together} about a person"))
     single, most = largest("one_day_protected", parts, hidden), _most(evidence)
     if most is None:
         return single

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from pkdp_pipeline.engines.layouts import DIGITS
-from pkdp_pipeline.engines.statements import MOST, not_whole
+from pkdp_pipeline.engines.statements import LARGEST, not_whole
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.bins import Bins
 from pkdp_pipeline.model.comparisons import DAY, ORDERS, SECOND, Values, settled, written_time
@@ -138,10 +138,10 @@ def whole_number(name: str, dtype: Any, *, in_arrow: bool) -> nw.Expr:
         raise not_whole(name, "that is not known here" if isinstance(dtype, nw.Unknown) else dtype)
     if in_arrow:
         return values
-    if (values_of(dtype).high or 0) <= MOST:
+    if (values_of(dtype).high or 0) <= LARGEST:
         return values.cast(nw.Int64)
     wide = nw.Decimal(DIGITS, 0) if decimal else dtype
-    values, least, most = values.cast(wide), nw.lit(str(-MOST)), nw.lit(str(MOST)).cast(wide)
+    values, least, most = values.cast(wide), nw.lit(str(-LARGEST)), nw.lit(str(LARGEST)).cast(wide)
     values = nw.when(values > most).then(most).otherwise(values)
     if signed:
         values = nw.when(values < least.cast(wide)).then(least.cast(wide)).otherwise(values)

@@ -189,7 +189,7 @@ def units_statement(*, units: int, doubts: Doubts) -> str:
     return f"SELECT {f'EXISTS ({alike})' if doubts.texts else 'false'} AS alike, ({rounded}) AS rounded"
 
 
-MOST = 10**12
+LARGEST = 10**12
 """The largest number that a row adds."""
 
 _NARROW = frozenset({"TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"})
@@ -215,9 +215,9 @@ def whole_number_sql(name: str, column: str, kind: str) -> str:
         raise not_whole(name, kind.partition("(")[0])
     # `least` and `greatest` leave NULL out.
     if kind == "UHUGEINT":
-        return f"least(coalesce({column}, 0), {MOST}::UHUGEINT)::BIGINT"
+        return f"least(coalesce({column}, 0), {LARGEST}::UHUGEINT)::BIGINT"
     exact = kind if kind == "BIGINT" else "HUGEINT"
-    return f"greatest(least(coalesce({column}, 0)::{exact}, {MOST}::{exact}), -{MOST}::{exact})::BIGINT"
+    return f"greatest(least(coalesce({column}, 0)::{exact}, {LARGEST}::{exact}), -{LARGEST}::{exact})::BIGINT"
 
 
 def sums_statement(question: Selection, kinds: Mapping[str, str]) -> str:

@@ -278,20 +278,20 @@ def _file(release: Release) -> list[str]:
 
 def _counts(table: Sequence[Sequence[Key]], requested: ReleaseTable, rows: int | None) -> list[str]:
     mechanism, place, problems = requested.mechanism, len(requested.by or ()), []
-    marked, found = noised_below(mechanism), requested.by is not None and requested.domain is None
+    marked, cells_found = noised_below(mechanism), requested.by is not None and requested.domain is None
     numbers = [(row[place], row[-1] if marked else mechanism.noise is None) for row in table]
     exact = [count for count, mark in numbers if count is not None and mark is True]
     noised = [count for count, mark in numbers if count is not None and mark is False]
     display, threshold = mechanism.display, mechanism.release_threshold
     least = int if display is None else partial(least_shown, display)
     # Without k, a cell that was found has somebody in it; one that was declared may be empty.
-    if min(exact, default=math.inf) < least(mechanism.k or int(found)):
+    if min(exact, default=math.inf) < least(mechanism.k or int(cells_found)):
         problems.append("no cell may be under k")
     if rows is not None and sum(exact if display is None else [display.interval(count)[0] for count in exact]) > rows:
         problems.append("its cells must not add up to more than the rows that were read")
     if threshold is not None and min(noised, default=math.inf) < least(threshold):
         problems.append("no cell may be under the release threshold")
-    if found and len(exact) + len(noised) < len(table):
+    if cells_found and len(exact) + len(noised) < len(table):
         problems.append("a cell that is suppressed must be left out where no domain is declared")
     if marked and any(mark is not None if count is None else type(mark) is not bool for count, mark in numbers):
         problems.append("each count that is published, and no other, must be marked as exact or noised")

@@ -128,7 +128,7 @@ def check_expectations(checks: ChecksTable) -> None:
     for expectation in read_expectations(checks):
         try:
             with _library_lock, _quiet():
-                built = _made(expectation)
+                built = _built(expectation)
             if (getattr(built, "min_value", 0), getattr(built, "max_value", 0)) == (None, None):
                 wrong.append(f"{expectation.place}: {expectation.type} needs min_value, max_value or both.")
         except Exception as error:
@@ -148,7 +148,7 @@ def judge(frame: pd.DataFrame, expectations: Sequence[Expectation]) -> list[Verd
         suite = library.ExpectationSuite(name="asked")
         for place, expectation in enumerate(expectations):
             with suppress(Exception):
-                suite.expectations.append(_made(expectation, meta={_PLACE: place}))
+                suite.expectations.append(_built(expectation, meta={_PLACE: place}))
         try:
             asset = context.data_sources.add_pandas(_DATA).add_dataframe_asset("frame")
             batch = asset.add_batch_definition_whole_dataframe("all").get_batch(batch_parameters={"dataframe": frame})
@@ -260,7 +260,7 @@ def _of_library(expectation: Expectation, error: Exception) -> list[str]:
     ]
 
 
-def _made(expectation: Expectation, **more: Any) -> Any:
+def _built(expectation: Expectation, **more: Any) -> Any:
     """Return an expectation of the library."""
     kind = _library()[0].expectations.registry.get_expectation_impl(expectation.type)
     return kind(**{**expectation.arguments, **more})

@@ -284,8 +284,8 @@ class Job(Declarations):
                 **cells,
             )
         except ArgumentError as error:
-            made = [f"{table.name!r}, margins" for table in self.release if made_of(table) == release.name]
-            raise ArgumentError(f"release {(*made, repr(release.name))[0]}: {error}") from error
+            of_margins = [f"{table.name!r}, margins" for table in self.release if made_of(table) == release.name]
+            raise ArgumentError(f"release {(*of_margins, repr(release.name))[0]}: {error}") from error
 
     def needs(self) -> Needs:
         """Return what the job needs of its source."""

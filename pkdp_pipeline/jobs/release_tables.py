@@ -79,7 +79,7 @@ class DisplayTable(TableOf[Any]):
     )
 
     @staticmethod
-    def _made(**given: Any) -> Display:
+    def _value_of(**given: Any) -> Display:
         return read_display({name: value for name, value in given.items() if value is not None})
 
 
@@ -331,8 +331,8 @@ def with_margins(content: Mapping[str, Any], tables: tuple[ReleaseTable, ...]) -
     releases = [*content["release"], *({"name": name, **release} for name, release in totals.items())]
     if not all("attacker" in release for release in releases):
         content = {"attacker": {}, **content}
-    releases = [_told(release, leakage.values()) for release in releases]
-    return {**_told(content, leakage.values()), "release": releases}
+    releases = [_with_leakage(release, leakage.values()) for release in releases]
+    return {**_with_leakage(content, leakage.values()), "release": releases}
 
 
 def made_of(table: ReleaseTable) -> str | None:
@@ -340,7 +340,7 @@ def made_of(table: ReleaseTable) -> str | None:
     return None if table.margins is None else f"{table.name}_totals"
 
 
-def _told(table: Mapping[str, Any], totals: Iterable[Leakage]) -> dict[str, Any]:
+def _with_leakage(table: Mapping[str, Any], totals: Iterable[Leakage]) -> dict[str, Any]:
     """Return a table whose attacker, if it has one, knows these totals, too."""
     if "attacker" not in table:
         return {**table}

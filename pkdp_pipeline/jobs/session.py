@@ -181,7 +181,7 @@ class JobSession:
             return None
         periods = (entry.period for entry in self._ledger.entries())
         earliest, name = min((first_day, text) for text in periods if (first_day := start(text)) is not None)
-        unpublished = any(publication.published() is None for publication in self._asked(day, revise=False))
+        unpublished = any(publication.published() is None for publication in self._publications(day, revise=False))
         return name if day < earliest and unpublished else None
 
     def _as_recorded(self) -> Ledger:
@@ -203,7 +203,7 @@ class JobSession:
         self.stopping.check()
         result = JobResult(job=self.job, day=self.job.period.span(day)[0], new_ledger=self._new_ledger)
         with recorded(result, self._steps):
-            period = _Period(result=result, revise=revise, publications=self._asked(result.day, revise=revise))
+            period = _Period(result=result, revise=revise, publications=self._publications(result.day, revise=revise))
             with failures_logged(f"{self.job.period.text(result.day)} in data set {self.job.dataset!r}"):
                 self._plan(period)
                 if period.to_read:
@@ -215,7 +215,7 @@ class JobSession:
             self._write(period, alone=report)
         return result
 
-    def _asked(self, day: date, *, revise: bool) -> tuple[Publication, ...]:
+    def _publications(self, day: date, *, revise: bool) -> tuple[Publication, ...]:
         """Return what is asked about a day; what follows from another one of the day is derived, not revised."""
         listed: list[Publication] = []
         for publication in self.job.publications(day, self._reading):
@@ -286,7 +286,7 @@ class JobSession:
         following = self._announced[place + 1 : place + _MAX_PERIODS_TOGETHER]
 
         def is_read(other: date) -> bool:
-            return any(publication.published() is None for publication in self._asked(other, revise=revise))
+            return any(publication.published() is None for publication in self._publications(other, revise=revise))
 
         return day, *takewhile(is_read, following)
 
@@ -317,13 +317,11 @@ class JobSession:
                     raise
                 with suppress(PkdpError):
                     write_period(result)
-                others = ", ".join(repr(release.asked.name) for release in result.releases)
-                named = f"release {table.name!r}: "
+                others = ", ".join(repr(release.declared.name) for release in result.releases)
                 raise type(error)(
-                    f"{named}{str(error).removeprefix(named)} Only {others} was published before it; running again "
-                    "replays that."
+                    f"{error} Only {others} was published before release {table.name!r}; running again replays that."
                 ) from error
-            result.releases += (JobRelease(asked=table, release=release),)
+            result.releases += (JobRelease(declared=table, release=release),)
 
     def _published(self, period: _Period, table: ReleaseTable, publication: Publication) -> Release:
         question = publication.question

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 class JobRelease:
     """One release of a job and the files it was written to."""
 
-    asked: ReleaseTable
+    declared: ReleaseTable
     release: Release
     files: tuple[Path, ...] = ()
 
@@ -50,7 +50,7 @@ class JobRelease:
         certificate = self.release.certificate
         epsilon = certificate.epsilon(DELTA)
         return {
-            "name": self.asked.name,
+            "name": self.declared.name,
             "id": self.release.id,
             "charged": not self.release.replayed,
             "epsilon": epsilon if math.isfinite(epsilon) else None,

@@ -102,7 +102,7 @@ class PeriodTable(Table):
 
     def text(self, day: date) -> str:
         """Return the period of a day as releases name it: 2026-01-12, 2026-W03, 2026-01, 2026-Q1 or 2026."""
-        return Period.at(day, self.every).text
+        return Period.around(day, self.every).text
 
     def start(self, text: str) -> date | None:
         """Return the first day of a period by its name; None where the job has no period of that name."""
@@ -114,7 +114,7 @@ class PeriodTable(Table):
 
     def span(self, day: date) -> tuple[date, date]:
         """Return the first and last day of the period of a day."""
-        period = Period.at(day, self.every)
+        period = Period.around(day, self.every)
         return period.first or day, period.last or day
 
     def is_closed(self, day: date) -> bool:

@@ -45,13 +45,13 @@ def overlap(
     def said(say: Speech) -> str:
         if not say.names_releases:
             return unnamed(repr(standing.label))
-        asked, named = _named(standing, say), _named(other, say)
-        named = named if named != asked else "the release of this name that stands already"
+        requested, named = _named(standing, say), _named(other, say)
+        named = named if named != requested else "the release of this name that stands already"
         met = "the same or overlapping periods" if through is None else f"periods that {_named(through, say)} connects"
         start = (
-            f"{asked} and {named} are two releases about the same people (data set {dataset!r}) in {met}, and not all "
-            f"of them are noised: {case}. Knowledge of other people from one takes away the uncertainty that protects "
-            "a person in the other; noise hides a person in its own table only. Ways out: (1) "
+            f"{requested} and {named} are two releases about the same people (data set {dataset!r}) in {met}, and not "
+            f"all of them are noised: {case}. Knowledge of other people from one takes away the uncertainty that "
+            "protects a person in the other; noise hides a person in its own table only. Ways out: (1) "
         )
         first = repair if isinstance(repair, str) else repair(say)
         known = _as_known(say) if _is_near_total(standing, other) else ""

@@ -28,9 +28,9 @@ from pkdp_pipeline.model.mechanisms import GeometricNoise, noised_below
 from pkdp_pipeline.model.noise import SMALLEST_EPSILON, noise_scale
 from pkdp_pipeline.model.selection import EachRow
 from pkdp_pipeline.theorems import WorstCase
+from pkdp_pipeline.theorems.beside_leakage import WorstBesidePrivate
 from pkdp_pipeline.theorems.rounding import float_above
-from pkdp_pipeline.theorems.sums import SumCurve
-from pkdp_pipeline.theorems.worst_case import NoiseCurve, WorstBesidePrivate
+from pkdp_pipeline.theorems.worst_case import NoiseCurve, SumCurve
 
 _SHARE_WITH_MARGIN = 1.0 - 1e-3
 """A total within this share of a budget's ε leaves more room than rounding on a grid takes (0.05 %)."""
@@ -348,7 +348,7 @@ def _drawn(bound: WorstCase | None) -> tuple[Fraction, Fraction] | None:
         return bound.units / scale, Fraction(bound.parameters[1])
     if not isinstance(bound, NoiseCurve) or bound.noise < SMALLEST_EPSILON:
         return None
-    return bound.changes / Fraction(noise_scale(GeometricNoise(bound.noise))), Fraction(bound.parameters[1])
+    return bound.units / Fraction(noise_scale(GeometricNoise(bound.noise))), Fraction(bound.parameters[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -369,13 +369,6 @@ def mechanism_from_dict(content: Mapping[str, Any]) -> Mechanism:
     return kind(**arguments)
 
 
-def mechanism_of_steps(name: str, steps: Mapping[str, Any]) -> Mechanism:
-    """Return a mechanism from its steps as SQL has them, where noise is its ε; what is no step is left alone."""
-    names = {field.name for kind in MECHANISMS.values() for field in fields(kind)}
-    content = {step: {"epsilon": value} if step == "noise" else value for step, value in steps.items() if step in names}
-    return mechanism_from_dict({"mechanism": name, **content})
-
-
 def kind_of(mechanism: Mechanism, protects: str = "presence") -> Kind:
     """Return how what `mechanism` publishes stands beside other releases about the same people.
 

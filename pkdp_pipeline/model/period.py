@@ -71,7 +71,7 @@ class Period:
     last: datetime.date | None = None
 
     @classmethod
-    def at(cls, day: datetime.date, every: Every) -> Period:
+    def around(cls, day: datetime.date, every: Every) -> Period:
         """Return the day, ISO week, month, quarter or year in which a day lies.
 
         Raises `ArgumentError` if its last day is beyond the year 9999.
@@ -216,7 +216,7 @@ def of_pandas(period: Any) -> Any:
     if first != first.normalize() or (last.ceil("D") - last).total_seconds() >= 1:
         raise ArgumentError("period must be a day or longer: pandas.Period of hours or less is not.")
     ends = first.date(), last.date()
-    known = (Period.at(ends[0], every) for every in get_args(Every))
+    known = (Period.around(ends[0], every) for every in get_args(Every))
     return next(
         (candidate.text for candidate in known if (candidate.first, candidate.last) == ends), "/".join(map(str, ends))
     )

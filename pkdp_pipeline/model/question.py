@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import choice
@@ -29,18 +29,11 @@ from pkdp_pipeline.model.mechanisms import (
 from pkdp_pipeline.model.noise import check_noise
 from pkdp_pipeline.model.period import Period, of_pandas
 from pkdp_pipeline.model.predicate import Predicate
-from pkdp_pipeline.model.selection import EachRow, OneCell, Selection
+from pkdp_pipeline.model.selection import EachRow, Selection
 
 MissingUnit = Literal["error", "drop"]
 Spelling = Literal["checked", "exact"]
 Undeclared = Literal["error", "absent"]
-_RULES: dict[str, Any] = {
-    "protects": Protects,
-    "missing_unit": MissingUnit,
-    "units": Spelling,
-    "one_cell": OneCell,
-    "undeclared": Undeclared,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -103,8 +96,8 @@ class Question(Selection):
         object.__setattr__(self, "everybody", getattr(self.mechanism, "k_complement", None) is not None)
         if self.mechanism.noise is not None:
             check_noise(self.mechanism.noise, published=True)
-        for name, allowed in _RULES.items():
-            choice(name, getattr(self, name), get_args(allowed))
+        for name, allowed in RULES.items():
+            choice(name, getattr(self, name), allowed)
         unit = () if isinstance(self.unit, EachRow) else self.unit
         object.__setattr__(self, "unit", column_names("unit", unit, " or pkdp.EACH_ROW"))
         by, bins = (self.by, {}) if isinstance(self.by, str) else named(self.by)
@@ -340,6 +333,9 @@ class Question(Selection):
             groups=tuple(self.bins[name].words for name in self.by if name in self.bins),
         )
 
+
+RULES = {name: get_args(hint) for name, hint in get_type_hints(Question).items() if get_origin(hint) is Literal}
+"""The fields of a question that have a few values, and these."""
 
 #: What may say of a frame's rows which of them count: Ibis has values of its own, and those that are none yet.
 _OF_FRAMES = {("pandas", "Series"), ("polars", "Series"), ("polars", "Expr"), ("ibis", "BooleanValue")}

@@ -47,7 +47,7 @@ def of_people(function: Callable[P, R]) -> Callable[P, R]:
     needed = [name for name in _NEEDED if name in parameters and parameters[name].default is inspect.Parameter.empty]
 
     @functools.wraps(function)
-    def asked(*values: P.args, **options: P.kwargs) -> R:
+    def called(*values: P.args, **options: P.kwargs) -> R:
         for name in needed:
             if name not in options:
                 from pkdp_pipeline.errors import ArgumentError
@@ -59,8 +59,8 @@ def of_people(function: Callable[P, R]) -> Callable[P, R]:
             raise ArgumentError(_WEIGHTED)
         return function(*values, **options)
 
-    asked.__doc__ = inspect.cleandoc(function.__doc__ or "")
-    return asked
+    called.__doc__ = inspect.cleandoc(function.__doc__ or "")
+    return called
 
 
 def of_its_frame(function: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:

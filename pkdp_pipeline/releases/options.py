@@ -152,7 +152,7 @@ Several = Annotated[tuple[Item, ...], BeforeValidator(_listed), Field(strict=Fal
 class TableOf(Table, Generic[Value]):
     """A table with the fields of a declared value, whose rules are checked when it is read, as in `TableOf[Budget]`."""
 
-    _made: ClassVar[Callable[..., Any]]
+    _value_of: ClassVar[Callable[..., Any]]
 
     @model_validator(mode="after")
     def _makes_a_value(self) -> Self:
@@ -162,10 +162,10 @@ class TableOf(Table, Generic[Value]):
     @cached_property
     def value(self) -> Value:
         """The value that is declared."""
-        made: Value = type(self)._made(
+        value: Value = type(self)._value_of(
             **{name: _value(getattr(self, name)) for name in type(self).model_fields if name != "kind"}
         )
-        return made
+        return value
 
     if not TYPE_CHECKING:
 
@@ -205,9 +205,9 @@ def _table_of(kind: type[Any]) -> type[TableOf[Any]]:
     tag: dict[str, Any] = {}
     if issubclass(kind, Evidence):
         tag = {"kind": (Literal[kind.key], Field(description="Which evidence this is."))}
-    made: Any = create_model(name, __base__=TableOf, __doc__=meaning, **tag, **keys_of(kind, _TYPES.get(kind, {})))
-    made._made = kind
-    return cast("type[TableOf[Any]]", made)
+    table: Any = create_model(name, __base__=TableOf, __doc__=meaning, **tag, **keys_of(kind, _TYPES.get(kind, {})))
+    table._value_of = kind
+    return cast("type[TableOf[Any]]", table)
 
 
 _TABLES: dict[type[Any], tuple[str, str]] = {

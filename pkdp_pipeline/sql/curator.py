@@ -6,14 +6,14 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from pkdp_pipeline.errors import ArgumentError, ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
 from pkdp_pipeline.model.mechanisms import Histogram, cells_per_unit
-from pkdp_pipeline.model.question import Question
+from pkdp_pipeline.model.question import RULES, Question
 from pkdp_pipeline.model.selection import columns_listed
 from pkdp_pipeline.model.wording import CURATOR, with_arguments, worded_for
 from pkdp_pipeline.releases.publish import Publication, publish
@@ -177,29 +177,22 @@ def request_of(
         from pkdp_pipeline.sql.filters import from_sql
 
         where = from_sql(spec.filter, columns, lacking=lacking)
-    said: Any = spec  # of its words `Question` checks which there are
     # A call that names a rule of its own does not inherit the columns that belong to another one.
     several = cells_per_unit(spec.mechanism) > 1
-    one_cell = said.one_cell or ("error" if several else rules.one_cell)
-    inherits = spec.order_by is None and one_cell == rules.one_cell and not several
-    first = None if by is None else rules.order_by if inherits else spec.order_by
-    request = Question(
+    one_cell = spec.one_cell or ("error" if several or by is None else rules.one_cell)
+    inherits = spec.order_by is None and one_cell == rules.one_cell and not several and by is not None
+    first = rules.order_by if inherits else spec.order_by
+    request = replace(
+        rules,
         mechanism=spec.mechanism,
-        unit=rules.unit,
-        protects=said.protects or "presence",
         by=by,
         summed=None if spec.sum is None else column_named("sum", spec.sum, table.columns, lacking=own),
-        domain=domain if spec.domain is None else read_domain(spec.domain, kinds),
+        domain=domain if spec.domain is None else read_domain(spec.domain, kinds) if kinds else spec.domain,
         where=where,
-        missing_unit=said.missing_unit or rules.missing_unit,
-        units=rules.units,
-        one_cell="error" if by is None else one_cell,
-        order_by=None
-        if not first
-        else [column_named("order_by", column, table.columns, lacking=own) for column in first],
-        undeclared=said.undeclared or "error",
-        period=rules.period if spec.period is None else spec.period,
+        order_by=[column_named("order_by", column, table.columns, lacking=own) for column in first or ()] or None,
+        period=spec.period or rules.period,
         table=table.name,
+        **{rule: said for rule in RULES if (said := getattr(spec, rule, None))} | {"one_cell": one_cell},
     )
     for name in request.unit:
         if name not in table.columns:

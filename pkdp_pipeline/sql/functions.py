@@ -7,13 +7,13 @@ import json
 import math
 import re
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pandas as pd
 
@@ -23,9 +23,9 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError, NotCertifiableError
 from pkdp_pipeline.model.arguments import choice, probability
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.leakage import Leakage
-from pkdp_pipeline.model.mechanisms import MECHANISMS, key_columns, mechanism_of_steps, noised_below, value_column
+from pkdp_pipeline.model.mechanisms import MECHANISMS, key_columns, noised_below, value_column
 from pkdp_pipeline.releases.release import Release
-from pkdp_pipeline.sql.spec import Spec, spelled
+from pkdp_pipeline.sql.spec import STEPS, Spec, mechanism_of, spelled, sql_fields
 
 if TYPE_CHECKING:
     import duckdb
@@ -36,39 +36,31 @@ INTERNAL = ("pkdp_plan", "pkdp_release", "pkdp_certified", "pkdp_published")
 MACROS = ("pkdp_histogram", "pkdp_count", "pkdp_sum", "pkdp_delta", "pkdp_epsilon", "pkdp_releases")
 
 _CELL = {"keys": "VARCHAR[]", "count": "BIGINT", "exact": "BOOLEAN"}
-_ENTRY = {
-    "id": "VARCHAR",
-    "table_name": "VARCHAR",
-    "label": "VARCHAR",
-    "period": "VARCHAR",
-    "row_count": "BIGINT",
-    "sentence": "VARCHAR",
-    "certificate": "VARCHAR",
-    "epsilon": "DOUBLE",
-    "cells": "VARCHAR",
+#: A release in ``pkdp_releases``: the columns, each with its type and what it holds of label and release.
+_ENTRY: dict[str, tuple[str, Callable[[str, Release], Any]]] = {
+    "id": ("VARCHAR", lambda _, release: release.id),
+    "table_name": ("VARCHAR", lambda _, release: getattr(release.certificate.context, "table", None)),
+    "label": ("VARCHAR", lambda label, _: label),
+    "period": ("VARCHAR", lambda _, release: getattr(release.certificate.context, "period", None)),
+    "row_count": ("BIGINT", lambda _, release: len(release.table)),
+    "sentence": ("VARCHAR", lambda _, release: release.certificate.sentence()),
+    "certificate": ("VARCHAR", lambda _, release: release.certificate.to_json()),
+    "epsilon": ("DOUBLE", lambda _, release: release.certificate.epsilon(1e-6)),
+    "cells": ("VARCHAR", lambda _, release: json.dumps(_cells(release))),
 }
+_SQL_TYPES = {int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
 
 
-def _sql_types(*kinds: type[Any], others: Mapping[str, str], without: Collection[str]) -> dict[str, str]:
-    """Return the fields of declared values as parameters of SQL; `others`: those of fields with values of their own."""
-    plain = {int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
-    declared = ((field.name, get_type_hints(kind)[field.name]) for kind in kinds for field in fields(kind))
-    hints = {name: hint for name, hint in declared if name not in without}
-    return {
-        name: others.get(name) or plain.get((get_args(hint) or (hint,))[0], "VARCHAR") for name, hint in hints.items()
-    }
+def _parameters(declared: Mapping[str, Any]) -> dict[str, str]:
+    """Return declared fields as parameters of SQL; what is no number and no truth value is text, or JSON text."""
+    return {name: _SQL_TYPES.get(kind, "VARCHAR") for name, kind in declared.items()}
 
 
 #: Parameters of the function behind ``pkdp_delta`` and ``pkdp_epsilon``, in order.
-_MECHANISM = _sql_types(
-    *MECHANISMS.values(),
-    others={"noise": "DOUBLE", "display": "VARCHAR", "bounds": "VARCHAR"},
-    without=("totals",),
-)
-_ATTACKER = _sql_types(AttackerModel, others={}, without=("leakage", "dependent", "secret"))
+_ATTACKER = _parameters(sql_fields(AttackerModel, without=("leakage", "dependent", "secret")))
 _CERTIFIED = (
     {"quantity": "VARCHAR", "target": "DOUBLE", "mechanism": "VARCHAR"}
-    | _MECHANISM
+    | _parameters(STEPS)
     | {"protects": "VARCHAR"}
     | _ATTACKER
     | {"total_known": "BOOLEAN"}
@@ -197,6 +189,10 @@ def _create_functions(connection: duckdb.DuckDBPyConnection, reference: weakref.
         spec = Spec.read(text)
         return _planned(spec, releases().plan(spec), used["pkdp_release"])
 
+    def entries() -> list[dict[str, Any]]:
+        published = releases().published()
+        return [{name: of_release(*entry) for name, (_, of_release) in _ENTRY.items()} for entry in published]
+
     arrow = {"VARCHAR": pa.string(), "BIGINT": pa.int64(), "DOUBLE": pa.float64(), "BOOLEAN": pa.bool_()}
     arrow["VARCHAR[]"] = pa.list_(pa.string())
 
@@ -234,7 +230,8 @@ def _create_functions(connection: duckdb.DuckDBPyConnection, reference: weakref.
     create("pkdp_plan", planned, question, "VARCHAR")
     create("pkdp_release", lambda text: _cells(releases().release(Spec.read(text))), question, _CELL)
     create("pkdp_certified", _certified, _CERTIFIED, "DOUBLE")
-    create("pkdp_published", lambda _: _entries(releases().published()), {"call": "BIGINT"}, _ENTRY)
+    of_entry = {name: kind for name, (kind, _) in _ENTRY.items()}
+    create("pkdp_published", lambda _: entries(), {"call": "BIGINT"}, of_entry)
     return used
 
 
@@ -281,23 +278,6 @@ def _cells(release: Release) -> list[dict[str, Any]]:
     ]
 
 
-def _entries(published: Iterable[tuple[str, Release]]) -> list[dict[str, Any]]:
-    return [
-        {
-            "id": release.id,
-            "table_name": getattr(release.certificate.context, "table", None),
-            "label": label,
-            "period": getattr(release.certificate.context, "period", None),
-            "row_count": len(release.table),
-            "sentence": release.certificate.sentence(),
-            "certificate": release.certificate.to_json(),
-            "epsilon": release.certificate.epsilon(1e-6),
-            "cells": json.dumps(_cells(release)),
-        }
-        for label, release in published
-    ]
-
-
 @lru_cache(maxsize=8192)
 def _certified(*row: Any) -> float:
     """Return the δ or ε that is certified; where nothing can be, that nothing is promised: δ = 1, ε = inf."""
@@ -312,7 +292,7 @@ def _certified(*row: Any) -> float:
     name = choice("mechanism", given.get("mechanism"), MECHANISMS.keys())
     for step in {"display", "bounds"} & given.keys():
         given[step] = json.loads(given[step])  # which holds text where text was given
-    mechanism = mechanism_of_steps(name, {step: given[step] for step in _MECHANISM if step in given})
+    mechanism = mechanism_of(name, given)
     attacker = AttackerModel.from_dict({field: given[field] for field in _ATTACKER if field in given})
     if given.get("total_known"):
         attacker = replace(attacker, leakage=(Leakage.total(),))

@@ -7,17 +7,19 @@ import decimal
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import fields
 from fractions import Fraction
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args, get_type_hints
 
-from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, create_model, field_validator, model_validator
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import choice, positive_real
 from pkdp_pipeline.model.display import read_display
 from pkdp_pipeline.model.keys import canonical_key, json_key
-from pkdp_pipeline.model.mechanisms import GeometricNoise, Mechanism, Sum, mechanism_of_steps
+from pkdp_pipeline.model.mechanisms import MECHANISMS, GeometricNoise, Mechanism, Sum, mechanism_from_dict
+from pkdp_pipeline.model.question import RULES
 from pkdp_pipeline.releases.options import Table
 from pkdp_pipeline.sql.constants import SqlConstant, key_of, type_of_keys, words_of
 from pkdp_pipeline.sql.tables import lowered, type_name
@@ -30,21 +32,56 @@ _WRITTEN = {
 }
 #: What no text in a database has.
 _FOREIGN = re.compile("[\0\ud800-\udfff]")
+#: What SQL has for a field in a form of its own: of noise its ε, of a rule of display a struct or JSON text.
+_IN_SQL: dict[str, Any] = {"noise": float, "display": dict[str, Any], "bounds": tuple[int, int]}
+
+
+def sql_fields(*kinds: type[Any], without: Collection[str] = ()) -> dict[str, Any]:
+    """Return the fields of declared values as SQL has them: whole numbers, numbers, truth values, and texts."""
+    declared = {field.name: get_type_hints(kind)[field.name] for kind in kinds for field in fields(kind)}
+    plain = {name: (get_args(hint) or (hint,))[0] for name, hint in declared.items() if name not in without}
+    return {name: _IN_SQL.get(name, kind if kind in (int, float, bool) else str) for name, kind in plain.items()}
+
+
+STEPS = sql_fields(*MECHANISMS.values(), without=("totals",))
+"""The steps of a mechanism; those of a count, of a histogram and of a sum together."""
+
+
+def mechanism_of(name: str, given: Mapping[str, Any]) -> Mechanism:
+    """Return a mechanism from its steps among what is given, where noise is its ε and None is left out."""
+    content: dict[str, Any] = {"mechanism": name}
+    for step in (step for step in STEPS if given.get(step) is not None):
+        having = [other for other, kind in MECHANISMS.items() if step in {field.name for field in fields(kind)}]
+        if name not in having:
+            raise ArgumentError(f"{step} is about a {' or a '.join(having)}; a {name} has none: leave it out.")
+        content[step] = {"epsilon": given[step]} if step == "noise" else given[step]
+    return mechanism_from_dict(content)
+
+
+#: The rules of a question that a call may choose.
+_RULES = [rule for rule in RULES if rule != "units"]
 #: Keys that the policy of a gate decides, and not who asks.
-_OF_THE_POLICY = (
-    "domain",
-    "protects",
-    "period",
-    "missing_unit",
-    "one_cell",
-    "order_by",
-    "cells_per_unit",
-    "undeclared",
-)
+_OF_THE_POLICY = ("domain", "period", "order_by", "cells_per_unit", *_RULES)
+
+if TYPE_CHECKING:
+
+    class _DeclaredKeys(Table):
+        def __getattr__(self, name: str) -> Any: ...
+
+else:
+    # The cells of a table say themselves whether they are found.
+    _chosen = {**STEPS, **dict.fromkeys(_RULES, str)}
+    _DeclaredKeys = create_model(
+        "_DeclaredKeys",
+        __base__=Table,
+        **{name: (kind | None, None) for name, kind in _chosen.items() if name != "cells_found"},
+    )
 
 
-class Spec(Table):
+class Spec(_DeclaredKeys):
     """One question, such as ``{"table": "events", "histogram": "country", "k": 20}``; None where a key is left out.
+
+    Beside these keys it has the steps of a mechanism and the rules of a `Question`.
 
     Parameters
     ----------
@@ -60,24 +97,14 @@ class Spec(Table):
         For a sum of rows. A question has one of these four.
     by : tuple of str, optional
         The columns whose values are the cells of a sum, as written.
-    bounds : tuple of two int, optional
-        See `Sum`.
-    k, k_complement, release_threshold : int, optional
-        See `Histogram` and `Count`.
-    noise : float, optional
-        The ε of `GeometricNoise`.
-    below : {"suppress", "noise"}, optional
-        See `Histogram`.
-    display : dict or JSON text, optional
-        A rule of display, such as ``{"rounding": 5}``.
     filter : str, optional
         A condition in SQL.
     domain : str, optional
-        The public cells as JSON text; see `cells.read_domain`.
-    protects, period, missing_unit, one_cell, undeclared : str, optional
+        The public cells as JSON text; see `read_domain`.
+    period : str, optional
         See `Question`.
-    cells_per_unit : int, optional
-        See `Histogram`.
+    order_by : tuple of str, optional
+        See `Question`; as written.
     database, schema : str, optional
         Where the caller's connection stands; unqualified names are looked up there first.
     schemas : tuple of str, optional
@@ -90,22 +117,10 @@ class Spec(Table):
     sum: str | None = None
     rows: Literal["count"] | None = None
     by: tuple[str, ...] | None = None
-    bounds: tuple[int, int] | None = None
-    k: int | None = None
-    k_complement: int | None = None
     filter: str | None = None
-    noise: float | None = None
-    release_threshold: int | None = None
-    below: str | None = None
-    display: dict[str, Any] | None = None
     domain: str | None = None
-    protects: str | None = None
     period: str | None = None
-    missing_unit: str | None = None
-    one_cell: str | None = None
     order_by: tuple[str, ...] | None = None
-    cells_per_unit: int | None = None
-    undeclared: str | None = None
     database: str | None = None
     schema_: str | None = Field(default=None, alias="schema")
     schemas: tuple[str, ...] | None = None
@@ -148,17 +163,8 @@ class Spec(Table):
                 "a question has one of: histogram, the columns whose values are the cells; count, which is true; sum, "
                 "a column of whole numbers; rows, which is 'count' and sums rows."
             )
-        for name in ("by", "bounds") if not self.is_sum else ("k", "k_complement", "below", "display"):
-            if getattr(self, name) is not None:
-                raise ValueError(f"{name} is about {'counts' if self.is_sum else 'sums'} alone: leave it out.")
-        if self.is_sum and self.noise is None:
-            raise ValueError("noise is needed: a sum is published with noise only, as in noise := 1.0.")
-        if self.histogram is not None and self.k_complement is not None:
-            raise ValueError("k_complement is about a count; a histogram has none: leave it out.")
-        for name in ("domain", "one_cell", "order_by", "cells_per_unit", "undeclared"):
-            if self.cells is None and getattr(self, name) is not None:
-                kind = "count" if self.count else "sum without by"
-                raise ValueError(f"{name} is about the cells of a histogram; a {kind} has none: leave it out.")
+        if self.by is not None and not self.is_sum:
+            raise ValueError("by is about sums alone: leave it out.")
         return self
 
     @classmethod
@@ -215,7 +221,7 @@ class Spec(Table):
     def mechanism(self) -> Mechanism:
         """Return the mechanism that is asked for."""
         name = "sum" if self.is_sum else "histogram" if self.count is None else "count"
-        return mechanism_of_steps(name, self.to_dict())
+        return mechanism_of(name, self.to_dict())
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pkdp_pipeline.model.mechanisms import Protects
-from pkdp_pipeline.theorems.bound import Applied, Bound, WorstCase
-from pkdp_pipeline.theorems.record import Knowledge, Theorem
+from pkdp_pipeline.theorems.bound import Applied, Bound, Knowledge, Theorem, WorstCase
 from pkdp_pipeline.theorems.theorems import THEOREMS, Applicable, bounds_of
 
 __all__ = [

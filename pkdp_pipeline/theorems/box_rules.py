@@ -12,11 +12,10 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
 from pkdp_pipeline.model.wording import listed
 from pkdp_pipeline.theorems import words
-from pkdp_pipeline.theorems.bound import MAX_NOISE, MIN_NOISE, Applied
+from pkdp_pipeline.theorems.bound import MAX_NOISE, MIN_NOISE, PAPER, Applied, Theorem
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
 from pkdp_pipeline.theorems.counting import Counting
 from pkdp_pipeline.theorems.noisy_threshold import MAX_KNOWN, NoisyBesideKnown, NoisyThreshold
-from pkdp_pipeline.theorems.record import PAPER, Theorem
 from pkdp_pipeline.theorems.rounding import ball_above, ball_below
 
 _BOX = ("p_min", "p_max", "unknown")

@@ -36,7 +36,7 @@ class Kernel(ABC):
 
     @property
     @abstractmethod
-    def far(self) -> tuple[Kernel, int]:
+    def for_large_counts(self) -> tuple[Kernel, int]:
         """A kernel to which more people who count are noise, and the count from which on it is the same."""
 
     @abstractmethod
@@ -76,7 +76,7 @@ class ExactFromK(Kernel):
     from_one: bool = False
 
     @property
-    def far(self) -> tuple[Kernel, int]:
+    def for_large_counts(self) -> tuple[Kernel, int]:
         """See `Kernel`: the count itself."""
         return ExactFromK(0, None, self.noise), self.k
 
@@ -120,9 +120,9 @@ class Mixed(Kernel):
     chances: tuple[float, ...]
 
     @property
-    def far(self) -> tuple[Kernel, int]:
+    def for_large_counts(self) -> tuple[Kernel, int]:
         """See `Kernel`."""
-        return self.kernels[0].far[0], max(kernel.far[1] for kernel in self.kernels)
+        return self.kernels[0].for_large_counts[0], max(kernel.for_large_counts[1] for kernel in self.kernels)
 
     def budget(self, counts: int) -> float:
         """See `Kernel`."""

@@ -211,19 +211,11 @@ def first_offset(holds: Callable[[Array], Decided], below: Array, above: Array, 
     Exponential search away from `guess`, then bisection, for all rows at once; every offset up to `low` fails and
     `high` holds, as long as `holds` is monotone.
     """
-    low, high, step = below.copy(), above.copy(), np.ones(len(below))
-    start = np.clip(guess, below + 1.0, above)
-    while np.any(high - low > 1.0):
-        halves = np.floor((low + high) / 2.0)
-        onward, backward = np.minimum(low + step, high - 1.0), np.maximum(high - step, low + 1.0)
-        fresh = (low == below) & (high == above)
-        probe = np.where(
-            low == below, np.where(high == above, start, backward), np.where(high == above, onward, halves)
-        )
+    low, high, step, probe = below.copy(), above.copy(), 1.0, np.clip(guess, below + 1.0, above)
+    while np.any(unsettled := high - low > 1.0):
         probe = np.clip(probe, low + 1.0, np.maximum(low + 1.0, high - 1.0))
         reached = holds(probe)
-        unsettled = high - low > 1.0
-        high = np.where(unsettled & reached, probe, high)
-        low = np.where(unsettled & ~reached, probe, low)
-        step = np.where(fresh, 1.0, 2.0 * step)
+        high, low = np.where(unsettled & reached, probe, high), np.where(unsettled & ~reached, probe, low)
+        outward = np.where(reached, probe - step, probe + step)
+        probe, step = np.where((low > below) & (high < above), np.floor((low + high) / 2.0), outward), 2.0 * step
     return high

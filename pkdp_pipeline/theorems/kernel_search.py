@@ -147,7 +147,7 @@ class KernelSearch:
         optimum, work = self.optimum, 0.0
         # Few people, and more and more up to those who make the kernel's last count likely: the search ends where more
         # of them tell no more than the best of these.
-        last = self.kernel.far[1]
+        last = self.kernel.for_large_counts[1]
         more = ((last + 1.0) / self.coins.p * 0.7**step for step in range(12))
         for people in sorted(
             {int(min(m, self.coins.most)) for m in (0, 1, max(0, last - 2), max(0, last - 1), last, *more)}
@@ -298,8 +298,8 @@ class KernelSearch:
 
         The kernel is the same as one to which more people are noise but for few counts, of which more people have less.
         """
-        far, count = self.kernel.far
-        most = self._of(far).exact(m)[1]
+        kernel, count = self.kernel.for_large_counts
+        most = self._of(kernel).exact(m)[1]
         law, _ = _law(m, self.coins.p, top := self._top(m))
         few = float(law[:count].sum()) * (1.0 + self._budget(top)) + UNDERFLOW_MASS
         bounds: Array = most + (1.0 + self.growth) * few * (1.0 + 1e-12)
@@ -310,7 +310,7 @@ class KernelSearch:
 
     def _ends(self) -> Whole:
         """Return for every ε so many people, that more need not be looked at."""
-        people, left = math.ceil((self.kernel.far[1] + 1) / self.coins.p), np.arange(len(self.epsilons))
+        people, left = math.ceil((self.kernel.for_large_counts[1] + 1) / self.coins.p), np.arange(len(self.epsilons))
         ends = np.zeros(len(left), dtype=np.int64)
         while len(left):
             people = int(min(people, self.coins.most))

@@ -21,8 +21,9 @@ from functools import lru_cache
 import numpy as np
 
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights
+from pkdp_pipeline.theorems.bound import Bound
 from pkdp_pipeline.theorems.channel import ExactFromK, Kernel, Mixed
-from pkdp_pipeline.theorems.inversion import Optimum, chord, invert, smallest_epsilon
+from pkdp_pipeline.theorems.inversion import Optimum, chord, invert
 from pkdp_pipeline.theorems.kernel_search import Coins, KernelSearch, exponent_of, supremum
 from pkdp_pipeline.theorems.rounding import EVALUATED, UNIT, Array, kept
 from pkdp_pipeline.theorems.thresholding import Threshold
@@ -65,16 +66,16 @@ def left_bound(
     first = min(math.floor((largest - 1) / p), last) if alone else min(smallest - 1, last)
     edges = np.unique(np.floor(first + (last + 1 - first) * np.linspace(0.0, 1.0, _LEFT_BLOCKS[alone] + 1) ** 1.5))
     low, high = edges[:-1], edges[1:] - 1.0
-    bound, looked, level = 0.0, 0, enough if alone else enough * (1.0 + SLACK)
+    bound, searched, level = 0.0, 0, enough if alone else enough * (1.0 + SLACK)
     # Branch and bound: blocks of numbers of people are halved until none is above what is enough, or one is left.
     while len(low):
         values = np.full(len(low), float(disclosed))
         for chance, k in likely:
             values += chance * _largest_left(k, p, growth, epsilon, low, high, level, 1 if alone else 0)
         values *= 1.0 + 4.0 * UNIT * len(thresholds)
-        looked += len(values)
+        searched += len(values)
         # Every bound holds as it stands: stopping here is looser and changes nothing else.
-        done = (values <= level) | (low == high) | (looked >= _MAX_LEFT_BLOCKS)
+        done = (values <= level) | (low == high) | (searched >= _MAX_LEFT_BLOCKS)
         bound = max(bound, float(values[done].max(initial=0.0)))
         low, high = low[~done], high[~done]
         middle = np.floor((low + high) / 2.0)
@@ -226,7 +227,7 @@ class NoisedBelow(Threshold):
                 return epsilon
         if not above and self._searched:
             return self._inverted(target)
-        return smallest_epsilon(lambda epsilon: float(self.certified(np.array([epsilon]))[0]), target, self.slack)
+        return Bound.smallest_epsilon(self, target)
 
     def _inverted(self, target: float) -> float:
         """Return a certified ε of at most ε0: few ε look at all numbers of people, the others at the worst."""
@@ -340,8 +341,8 @@ class NoisedBelow(Threshold):
 def _cached_optima(bound: NoisedBelow, epsilons: tuple[float, ...]) -> tuple[Optimum, ...]:
     """Return what is found for each kernel; a certificate asks for the same ε again."""
     points = np.array(epsilons)
-    found = (supremum(kernel, bound._coins, points, SLACK, others) for kernel, others in bound._kernels())
-    return tuple(Optimum(*kept(optimum)) for optimum in found)
+    optima = (supremum(kernel, bound._coins, points, SLACK, others) for kernel, others in bound._kernels())
+    return tuple(Optimum(*kept(optimum)) for optimum in optima)
 
 
 def _first_points(end: float) -> Array:

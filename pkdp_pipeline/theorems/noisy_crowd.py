@@ -57,7 +57,7 @@ class Suppressed(Kernel):
     told_apart: float = 0.0
 
     @property
-    def far(self) -> tuple[Kernel, int]:
+    def for_large_counts(self) -> tuple[Kernel, int]:
         """See `Kernel`: noise alone."""
         return Suppressed(0, None, self.noise), self.k
 
@@ -223,13 +223,13 @@ class ReachedThroughAbsence(Attained):
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
-        one = self.presence
-        attained = one.bracket(epsilons)[0].copy()
+        cell = self.presence
+        attained = cell.bracket(epsilons)[0].copy()
         # Crowds are looked for from those on that just reach either threshold.
-        thresholds = {one.k, max(one.k, one.release_threshold or 0)} if one.p >= MIN_P and one.k > 1 else set()
+        thresholds = {cell.k, max(cell.k, cell.release_threshold or 0)} if cell.p >= MIN_P and cell.k > 1 else set()
         for row, epsilon in enumerate(epsilons.tolist()):
             for k in thresholds:
-                crowds = crowds_reach((k, k), one.p, one.cap, epsilon, lambda people, p, k: one.crowd(people))
+                crowds = crowds_reach((k, k), cell.p, cell.cap, epsilon, lambda people, p, k: cell.crowd(people))
                 attained[row] = max(attained[row], crowds)
         return attained, np.ones(len(epsilons))
 

@@ -22,9 +22,8 @@ from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Protects
 from pkdp_pipeline.model.wording import ELSEWHERE, Protection
 from pkdp_pipeline.theorems import words
 from pkdp_pipeline.theorems.binomial_tails import left_tails, right_tails
-from pkdp_pipeline.theorems.bound import Applied, Bound
+from pkdp_pipeline.theorems.bound import Applied, Bound, Derived, Theorem
 from pkdp_pipeline.theorems.hull import hull_pair
-from pkdp_pipeline.theorems.record import Theorem
 from pkdp_pipeline.theorems.rounding import UNIT, Array, lowered, raised
 from pkdp_pipeline.theorems.thresholding import Thresholding
 from pkdp_pipeline.theorems.waiting_pair import Pair, product_above, waiting_pair
@@ -35,7 +34,7 @@ _BUDGET = 64.0 * UNIT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sampled(Bound):
+class Sampled(Derived):
     """Privacy profile of the presence in a population of which a secret sample is published.
 
     Parameters
@@ -54,13 +53,7 @@ class Sampled(Bound):
     threshold and of noise it is attained. *Rounding*: outward. *Source*: `docs/mathematics.md`, theorem S.
     """
 
-    base: Bound
     sampled: float
-
-    @property
-    def slack(self) -> float:
-        """See `pkdp_pipeline.theorems.bound.Bound`."""
-        return self.base.slack
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""

@@ -27,14 +27,13 @@ from pkdp_pipeline.model.mechanisms import (
     without_display,
 )
 from pkdp_pipeline.model.wording import Worded
-from pkdp_pipeline.theorems.bound import Applied, Bound, WorstCase
+from pkdp_pipeline.theorems.beside_leakage import BesidePrivate, GivenDependent, Leaked, WorstBesidePrivate
+from pkdp_pipeline.theorems.bound import LEAKAGE_PAPER, PAPER, Applied, Bound, Theorem, WorstCase
 from pkdp_pipeline.theorems.reached import Reached
-from pkdp_pipeline.theorems.record import LEAKAGE_PAPER, PAPER, Theorem
 from pkdp_pipeline.theorems.rounding import ball_above
 from pkdp_pipeline.theorems.rules import RECORDS
-from pkdp_pipeline.theorems.sums import SumCurve
 from pkdp_pipeline.theorems.words import NOISE, RULES, counting
-from pkdp_pipeline.theorems.worst_case import BesidePrivate, GivenDependent, Leaked, NoiseCurve, WorstBesidePrivate
+from pkdp_pipeline.theorems.worst_case import NoiseCurve, SumCurve
 
 _DWORK = '; sharpens Theorems 4 and 5 of C. Dwork, "Differential privacy", ICALP 2006'
 _RULES = (

@@ -67,6 +67,12 @@ class _Window:
     highest: Array
     period: Array
 
+    @property
+    def middle(self) -> Array:
+        """A place within the window, next to which the mode is looked for first."""
+        middle: Array = np.rint(0.5 * (self.lowest + self.highest))
+        return np.clip(middle, self.lowest + 1.0, np.maximum(self.lowest, self.highest - 1.0))
+
 
 @dataclass(frozen=True, slots=True)
 class _Waves:
@@ -79,10 +85,6 @@ class _Waves:
     centre: Array
     window: _Window
     aliases: tuple[_Alias, ...]
-
-    @property
-    def period(self) -> Array:
-        return self.window.period
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +153,7 @@ class TwoCoinTails:
             rises, falls = rises | (offset <= -2.0), falls | (offset >= 1.0)
         else:
             if not np.all(rises | falls):
-                mode = _guess_mode(row.window, epsilons, self.noise)
+                mode = row.window.middle
                 rises, falls = _sides(row, _density(row, mode)[0], mode, inside)
             # A log-concave law rises before a rise and falls after a fall.
             rises, falls = rises & (offset <= inside), falls & (offset >= inside)
@@ -213,7 +215,7 @@ class TwoCoinTails:
             offsets = [np.full(len(epsilons), float(offset)) for offset in (-1, 0, 1)]
             slack = np.zeros(len(epsilons))
         else:
-            mode, slack = _search_mode(row, epsilons, self.noise)
+            mode, slack = _search_mode(row, epsilons)
             offsets = [mode]
         lower, upper = np.zeros(len(epsilons)), np.zeros(len(epsilons))
         for offset in offsets:
@@ -310,7 +312,7 @@ def _scaled(logarithm: Array, total: Array) -> Array:
 
 def _shift(row: _Waves, offset: Array) -> NDArray[np.complex128]:
     """Return ``exp(-i φ offset)`` at every node, with the angle reduced in whole numbers."""
-    turned: Array = np.fmod(row.node * offset[:, None], row.period[:, None]) / row.period[:, None]
+    turned: Array = np.fmod(row.node * offset[:, None], row.window.period[:, None]) / row.window.period[:, None]
     rotation: NDArray[np.complex128] = np.exp(-2j * np.pi * turned)
     return rotation
 
@@ -321,7 +323,7 @@ def _inner_sum(row: _Waves, epsilons: Array, offset: Array) -> tuple[Array, Arra
     values = row.wave * _shift(row, offset) * kernel
     size = np.abs(row.wave)
     doubt = (size * (np.abs(kernel) * row.doubt + 120.0 * UNIT)).sum(axis=1)
-    scale = 2.0 / row.period
+    scale = 2.0 / row.window.period
     total, doubt = scale * values.real.sum(axis=1), 1.01 * scale * doubt + _DROPPED
     for alias in row.aliases:
         part = alias.inner * alias.value(offset)
@@ -332,7 +334,7 @@ def _inner_sum(row: _Waves, epsilons: Array, offset: Array) -> tuple[Array, Arra
 def _density(row: _Waves, offset: Array) -> tuple[Array, Array, Array]:
     """Return (g, g(·) - g(·+1), error bound of either) at ``centre + offset``."""
     turned = row.wave * _shift(row, offset)
-    scale = 1.0 / row.period
+    scale = 1.0 / row.window.period
     mass = scale * (1.0 + 2.0 * turned.real.sum(axis=1))
     fall = 2.0 * scale * (turned * row.turn).real.sum(axis=1)
     doubt = 2.02 * scale * (np.abs(row.wave) * (row.doubt + 120.0 * UNIT)).sum(axis=1) + 4.0 * UNIT * scale + _DROPPED
@@ -343,31 +345,7 @@ def _density(row: _Waves, offset: Array) -> tuple[Array, Array, Array]:
     return mass, fall, doubt
 
 
-def _mills(y: Array) -> Array:
-    """Return about (1 - Φ(y))/φ(y), within 1 % (Boyd 1959)."""
-    right = np.pi / (2.0 * np.abs(y) + np.sqrt((np.pi - 2.0) ** 2 * y * y + 2.0 * np.pi))
-    with np.errstate(over="ignore"):
-        result: Array = np.where(y >= 0.0, right, np.sqrt(2.0 * np.pi) * np.exp(0.5 * y * y) - right)
-    return result
-
-
-def _guess_mode(window: _Window, epsilons: Array, noise: float) -> Array:
-    """Return about where the mode is: that of a normal law plus exponential variables, by bisection."""
-    deviation = np.sqrt(window.coins + 0.1)
-    ahead, behind = noise - epsilons, noise + epsilons
-    low, high = window.lowest, window.highest
-    for _ in range(16):
-        middle = 0.5 * (low + high)
-        place = middle / deviation
-        rising = behind * _mills(behind * deviation + place) > ahead * _mills(ahead * deviation - place)
-        low, high = np.where(rising, middle, low), np.where(rising, high, middle)
-    guess: Array = np.clip(
-        np.rint(0.5 * (low + high)), window.lowest + 1.0, np.maximum(window.lowest, window.highest - 1.0)
-    )
-    return guess
-
-
-def _search_mode(row: _Waves, epsilons: Array, noise: float) -> tuple[Array, Array]:
+def _search_mode(row: _Waves, epsilons: Array) -> tuple[Array, Array]:
     """Return an offset at or below the last mode of the tilted law, and what stopping early may cost.
 
     A log-concave law rises up to its mode and falls after it. `_sides` decides only where densities differ by more
@@ -375,7 +353,7 @@ def _search_mode(row: _Waves, epsilons: Array, noise: float) -> tuple[Array, Arr
     the ends of the window do not surely rise and fall, nothing is said.
     """
     lowest, highest = row.window.lowest, row.window.highest
-    guess = _guess_mode(row.window, epsilons, noise)
+    guess = row.window.middle
     peak, _, _ = _density(row, guess)
     above = first_offset(lambda offset: ~_sides(row, peak, guess, offset)[0], lowest, highest, guess)
     falling = first_offset(lambda offset: _sides(row, peak, guess, offset)[1], above - 1.0, highest, above)

@@ -20,12 +20,11 @@ from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, noised_below
 from pkdp_pipeline.model.wording import Worded
 from pkdp_pipeline.theorems import words
 from pkdp_pipeline.theorems.binomial_tails import binomial_below, binomial_weights
-from pkdp_pipeline.theorems.bound import MAX_NOISE, Applied, Bound, Largest
+from pkdp_pipeline.theorems.bound import MAX_NOISE, PAPER, Applied, Bound, Largest, Theorem
 from pkdp_pipeline.theorems.counting import Counting, Uncertain
 from pkdp_pipeline.theorems.hull import TwoCells
 from pkdp_pipeline.theorems.noised_below import NoisedBelow
 from pkdp_pipeline.theorems.reached import ReachedBesideOthers, ReachedBetween
-from pkdp_pipeline.theorems.record import PAPER, Theorem
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, Whole, float_below
 from pkdp_pipeline.theorems.thresholding import Threshold
 from pkdp_pipeline.theorems.tilted_inversion import TwoCoinTails

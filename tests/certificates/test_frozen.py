@@ -144,7 +144,7 @@ def test_a_job_file_asks_what_it_asked(name, monkeypatch):
     if not ALL:  # Great Expectations takes seconds to be imported
         monkeypatch.setattr("pkdp_pipeline.jobs.job.check_expectations", lambda checks: None)
     job = load_job(FROZEN / "job.v1" / f"{name}.toml")
-    questions = [one.question for one in job.publications(date(2020, 1, 2))]
+    questions = [publication.question for publication in job.publications(date(2020, 1, 2))]
     assert {question.label: question.key(job.dataset) for question in questions} == KEYS[name]
 
 

@@ -73,6 +73,9 @@ def reserved(ledger, period):
     ledger.reserve("f" * 64, standing, lambda alone, head: made)
 
 
+pytestmark = pytest.mark.whole_curves
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A ledger with a bit of everything: days without noise, noise, a revision, a new attacker, a dead run."""
@@ -127,7 +130,7 @@ def test_every_command_reads_and_nothing_is_written(path, command):
     done = run(*every_command(path)[command])
     assert (done.exit_code, done.stderr) == (0, ""), done.output
     assert hashlib.sha256(path.read_bytes()).hexdigest() == before
-    assert [one.name for one in path.parent.iterdir()] == ["ledger.sqlite"]
+    assert [file.name for file in path.parent.iterdir()] == ["ledger.sqlite"]
 
 
 @thinned(3)
@@ -179,7 +182,7 @@ def test_show_leaves_out_no_period_without_a_word(path, tmp_path):
 def test_show_as_json_holds_every_number(path, facts):
     document = json.loads(run("show", path, "--json").stdout)
     assert document["head"] == facts["head"]
-    assert [one["entry"] for one in document["releases"]] == sorted(
+    assert [release["entry"] for release in document["releases"]] == sorted(
         (entry.sequence for entry in facts["entries"]),
         key=lambda number: next((one.period, number) for one in facts["entries"] if one.sequence == number),
     )
@@ -329,7 +332,7 @@ def test_what_was_given_back_can_be_explained_and_counts_nowhere(path):
     text = words(run("explain", path, "--entry", number).stdout)
     assert "State given back" in text
     assert "given back: charged no more" in text
-    assert number not in [one["entry"] for one in json.loads(run("show", path, "--json").stdout)["releases"]]
+    assert number not in [release["entry"] for release in json.loads(run("show", path, "--json").stdout)["releases"]]
 
 
 @pytest.mark.parametrize(
@@ -593,7 +596,7 @@ def test_the_export_goes_into_a_file_whole_or_not_at_all(path, tmp_path):
     out.unlink()
     altered(path, "UPDATE event SET created_at = '1999' WHERE sequence = 20")
     assert run("export", path, "--out", out).exit_code == 2
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["ledger.sqlite"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["ledger.sqlite"]
 
 
 #: What the registry's schema knows (schemas/deployments-schema.yaml), and what it requires of a first version.
@@ -857,7 +860,7 @@ def test_no_ledger_is_made_where_there_is_none(tmp_path, command):
         before = (tmp_path / wrong).read_bytes() if wrong != "." else b""
         assert run(command, tmp_path / wrong).exit_code == 2, wrong
         assert wrong == "." or (tmp_path / wrong).read_bytes() == before
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["empty", "other", "text"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["empty", "other", "text"]
 
 
 def test_a_ledger_with_nothing_in_it(tmp_path):

@@ -125,7 +125,7 @@ def test_no_record_of_a_random_family_tells_more_than_the_total(examples):
         columns = {"a": list(range(int(rng.integers(2, 5)))), "b": list(range(int(rng.integers(1, 4))))}
         records = list(product(*columns.values()))
         many = int(rng.integers(2, 5))
-        queries = {f"q{j}": [one for one in records if rng.random() < 0.5] for j in range(many)}
+        queries = {f"q{j}": [record for record in records if rng.random() < 0.5] for j in range(many)}
         family = pkdp.CountingQueries.over(columns, queries)
         protects = "presence" if rng.random() < 0.5 else "value"
         hidden = [rng.random() < 0.3 for _ in range(many)]
@@ -137,7 +137,9 @@ def test_no_record_of_a_random_family_tells_more_than_the_total(examples):
             )
             for hide in hidden
         ]
-        total = pkdp.compose([pkdp.certify(one, ANYONE) for one in mechanisms], family.evidence(protects)).worst_case
+        total = pkdp.compose(
+            [pkdp.certify(mechanism, ANYONE) for mechanism in mechanisms], family.evidence(protects)
+        ).worst_case
         others = [records[int(i)] for i in rng.integers(len(records), size=int(rng.integers(0, 4)))]
         lives = [[records[int(rng.integers(len(records)))]], [records[int(rng.integers(len(records)))]]]
         if protects == "presence" or rng.random() < 0.3:
@@ -208,7 +210,7 @@ def test_no_record_tells_more_where_histograms_stand_among_the_counts(examples):
             return sum((a is not None) + (b is not None) for a, b in zip(one, other, strict=True) if a != b)
 
         lives = [absent, *records]
-        pairs = [(one, absent) for one in records] if protects == "presence" else list(product(lives, repeat=2))
+        pairs = [(record, absent) for record in records] if protects == "presence" else list(product(lives, repeat=2))
         most = max(changes(*pair) for pair in pairs)
         if most == 0:
             continue

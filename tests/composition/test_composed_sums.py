@@ -22,7 +22,7 @@ from pkdp_pipeline import (
     compose,
 )
 from pkdp_pipeline.ledger.totals import drawn
-from pkdp_pipeline.theorems.sums import SumCurve
+from pkdp_pipeline.theorems.worst_case import SumCurve
 
 NOISE = GeometricNoise(1.0)
 EPSILONS = np.linspace(0.0, 4.1, 30)

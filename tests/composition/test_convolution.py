@@ -196,7 +196,7 @@ def test_bounded_participation_in_different_releases_takes_the_worst_of_each():
     released = total(*((presence(*kind), 1) for kind in kinds), participation=1)
     pairs = [both_orders(*kind) for kind in kinds]
     for epsilon in (0.0, 0.4, 1.2):
-        exact = [enumerated([one[0], other[1]], epsilon) for one in pairs for other in pairs if one is not other]
+        exact = [enumerated([pair[0], other[1]], epsilon) for pair in pairs for other in pairs if pair is not other]
         value = at(released, epsilon)
         assert not any(flint.arb(value) < each for each in exact)
 

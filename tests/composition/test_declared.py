@@ -109,13 +109,13 @@ def test_noised_counts_add_up_once_per_person():
 @pytest.mark.parametrize("epsilon", [0.0, 0.4, 0.8, 1.2])
 def test_releases_of_one_period_count_together_once_per_person(protects, epsilon):
     kinds = [pkdp.Histogram(noise=pkdp.GeometricNoise(noise)) for noise in (0.3, 0.5)]
-    day = pkdp.compose([pkdp.certify(one, pkdp.AttackerModel(), protects=protects) for one in kinds])
+    day = pkdp.compose([pkdp.certify(kind, pkdp.AttackerModel(), protects=protects) for kind in kinds])
     total = pkdp.compose([(day, 2), pkdp.certify(kinds[1], pkdp.AttackerModel(), protects=protects)], OncePerUnit())
     # In which cells, of which noise, a life is counted: both releases of one of two days, or the third day's only.
     places = [{(day, noise, cell): noise for noise in (0.3, 0.5)} for day in (1, 2) for cell in (0, 1)]
     places += [{(3, 0.5, cell): 0.5} for cell in (0, 1)]
     others = [{}] if protects == "presence" else places
-    true = max(apart(one, other, epsilon) for one in places for other in others if one != other)
+    true = max(apart(place, other, epsilon) for place in places for other in others if place != other)
     assert true * (1 - 1e-12) <= total.delta(epsilon)
     assert total.worst_case.parameters[0] == pytest.approx(0.8 if protects == "presence" else 3.2)
 

@@ -97,7 +97,7 @@ def test_a_table_has_no_more_cells_than_are_declared(k, release_threshold, epsil
     certificate = certify(Histogram(**steps, cells_per_unit=most), protects=protects, cells=cells)
     day = Day(k=k, noise=0.7, release=release_threshold)
     others = itertools.combinations_with_replacement([0, 1, 2] if k else [0], cells)
-    known = [[{tuple(0 if n < each else None for each in one): 1.0} for n in range(2)] for one in others]
+    known = [[{tuple(0 if n < each else None for each in other): 1.0} for n in range(2)] for other in others]
     truth = max(largest(people, day, cells, protects, min(cells, most), epsilon) for people in known)
     attained, certified = certificate.delta_bounds(epsilon)
     assert attained == pytest.approx(truth, rel=1e-9, abs=1e-12)

@@ -158,7 +158,7 @@ def test_declared_cells_of_every_kind_pass(job_file, basic, column, domain):
 def test_releases_of_jobs_pass(job_file, basic, change):
     job = load_job(job_file(basic.replace("k = 5", f"k = 5\n{change}")))
     (release,) = run_job(job, DAY).releases
-    check_output(release.release, release.asked)
+    check_output(release.release, release.declared)
 
 
 def test_a_defect_charges_nothing_and_writes_nothing(job_file, basic, monkeypatch):

@@ -60,10 +60,10 @@ def test_it_says_what_would_happen_and_touches_nothing(job_file, tmp_path):
     before = everything(tmp_path)
     plan = plan_job(job, DAYS)
     assert everything(tmp_path) == before
-    assert [one.day for one in plan.days] == list(DAYS)
-    outcomes = [{release.outcome for release in one.releases} for one in plan.days]
+    assert [day.day for day in plan.days] == list(DAYS)
+    outcomes = [{release.outcome for release in day.releases} for day in plan.days]
     assert outcomes == [{"replay"}] * 2 + [{"publish"}] * 7
-    for release in (release for one in plan.days for release in one.releases):
+    for release in (release for day in plan.days for release in day.releases):
         assert release.epsilon == pytest.approx(0.25, abs=1e-5)
     assert (plan.refused, plan.unreached) == (None, 0)
     assert plan.before.worst_case.parameters == (1.0, 0.0)
@@ -103,7 +103,7 @@ def test_a_ledger_with_a_log_that_a_killed_run_left_is_read_as_it_is(job_file, t
     before = {name: held for name, held in everything(tmp_path).items() if not name.endswith("-shm")}
     plan = plan_job(job, DAYS[:3])
     after = {name: held for name, held in everything(tmp_path).items() if not name.endswith("-shm")}
-    assert [one.releases[0].outcome for one in plan.days] == ["replay", "replay", "publish"]
+    assert [day.releases[0].outcome for day in plan.days] == ["replay", "replay", "publish"]
     assert after == before
     open_all_the_time.close()
 
@@ -149,8 +149,8 @@ def test_a_copy_made_from_the_events_is_the_same_ledger(job_file):
             copy.verify()
             assert copy.head() == ledger.head()
             assert copy.total(job.unit).worst_case.parameters == ledger.total(job.unit).worst_case.parameters
-            assert [one.hash for one in copy.entries(given_back=True)] == [
-                one.hash for one in ledger.entries(given_back=True)
+            assert [entry.hash for entry in copy.entries(given_back=True)] == [
+                entry.hash for entry in ledger.entries(given_back=True)
             ]
 
 

@@ -46,7 +46,7 @@ def flights(folder: Path, engine: str, *changes: tuple[str, str]) -> Path:
 def published(folder: Path, engine: str, day: date, *changes: tuple[str, str]) -> dict[str, bytes]:
     """Return the files of one date but the summary, which names an event of the ledger."""
     result = run_job(load_job(flights(folder, engine, *changes)), day)
-    return {file.name: file.read_bytes() for one in result.releases for file in one.files}
+    return {file.name: file.read_bytes() for release in result.releases for file in release.files}
 
 
 NOISELESS_RULES = {

@@ -241,7 +241,7 @@ def test_a_job_publishes_a_total_beside_a_table_of_values(job, tmp_path):
         table.release.certificate.mechanism, AttackerModel(p_max_between=0.6), protects="value"
     ).delta(1.0)
     again = run_job(load_job(path), DAY)
-    assert all(one.release.replayed for one in again.releases)
+    assert all(release.release.replayed for release in again.releases)
 
 
 def test_a_total_leaves_a_noised_table_what_it_promises_also_together(job, tmp_path):

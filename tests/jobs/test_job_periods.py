@@ -57,12 +57,12 @@ def held(job) -> list[tuple[str, str]]:
 
 @given(day=st.dates(date(1, 1, 3), date(9998, 12, 31)), every=st.sampled_from(EVERY))
 def test_a_period_holds_its_day_and_borders_on_the_next(day, every):
-    period = Period.at(day, every)
+    period = Period.around(day, every)
     assert period.first <= day <= period.last
     assert Period.parse(period.text) == period
     for inside in (period.first, period.last):
-        assert Period.at(inside, every) == period
-    following = Period.at(period.last + timedelta(1), every)
+        assert Period.around(inside, every) == period
+    following = Period.around(period.last + timedelta(1), every)
     assert following.first == period.last + timedelta(1)
     assert not period.overlaps(following)
 
@@ -77,12 +77,12 @@ def test_a_period_holds_its_day_and_borders_on_the_next(day, every):
     ],
 )
 def test_leap_days_and_the_ends_of_years(day, expected):
-    assert tuple(Period.at(date.fromisoformat(day), every).text for every in EVERY) == expected
+    assert tuple(Period.around(date.fromisoformat(day), every).text for every in EVERY) == expected
 
 
 def test_a_week_that_the_calendar_does_not_hold_whole_is_refused():
     with pytest.raises(ArgumentError, match="no such"):
-        Period.at(date.max, "week")
+        Period.around(date.max, "week")
 
 
 # Around both changes of the clocks in Oslo, at the ends of weeks, months and the year.
@@ -104,7 +104,7 @@ def test_instants_are_cut_by_the_clocks_of_the_zone(tmp_path_factory, form, mome
     if form == "parquet":
         frame.to_parquet(folder / "rows.parquet")
     elif form == "csv":
-        frame.assign(at=[one.isoformat() for one in instants]).to_csv(folder / "rows.csv", index=False)
+        frame.assign(at=[instant.isoformat() for instant in instants]).to_csv(folder / "rows.csv", index=False)
     else:
         with duckdb.connect(str(folder / "rows.duckdb")) as connection:
             connection.execute("CREATE TABLE rows AS FROM frame")
@@ -120,9 +120,9 @@ def test_instants_are_cut_by_the_clocks_of_the_zone(tmp_path_factory, form, mome
         noise = {{ epsilon = 1.0 }}
     """)
     job = load_job(folder / "job.toml")
-    local = [one.astimezone(zone).date() for one in instants]
+    local = [instant.astimezone(zone).date() for instant in instants]
     day = data.draw(st.sampled_from([*local, local[0] + timedelta(1), local[0] - timedelta(1)]))
-    expected = sum(Period.at(one, every) == Period.at(day, every) for one in local)
+    expected = sum(Period.around(one, every) == Period.around(day, every) for one in local)
     opened = open_source(job)
     try:
         assert opened.counts(job.period, day, ("person",)) == (expected, 0)

@@ -63,7 +63,7 @@ def test_a_run_is_a_start_and_an_end_with_what_was_published(job):
     assert json.loads(record.read_text(encoding="utf-8"))["run"] == end["run"]["runId"]
     assert end["job"] == {"facets": {}, "name": "job", "namespace": "statistics"}
     assert [found["name"] for found in end["inputs"]] == ["visits.parquet"]
-    assert [found["name"] for found in end["outputs"]] == [
+    assert [output["name"] for output in end["outputs"]] == [
         str(Path(job.output.directory) / "2020-01-01" / "people_by_town.parquet")
     ]
     facet = end["run"]["facets"]["pkdp_releases"]
@@ -80,7 +80,7 @@ def test_a_replay_is_a_run_that_charged_nothing(job):
     run_job(job, DAY)
     *_, start, end = events(job)
     assert (start["eventType"], end["eventType"]) == ("START", "COMPLETE")
-    assert [one["charged"] for one in end["run"]["facets"]["pkdp_releases"]["releases"]] == [False]
+    assert [release["charged"] for release in end["run"]["facets"]["pkdp_releases"]["releases"]] == [False]
 
 
 def test_a_refused_run_is_a_fail_with_our_own_words(job):
@@ -126,11 +126,11 @@ def test_tables_are_named_as_openlineage_names_them_and_without_passwords(job_fi
     )
     from public_releases import release
 
-    made = JobRelease(asked=ReleaseTable(name="people"), release=release({"town": ["Ås"]}, [7]))
+    made = JobRelease(declared=ReleaseTable(name="people"), release=release({"town": ["Ås"]}, [7]))
     append_event(JobResult(job=job, day=DAY, releases=(made,)), "COMPLETE")
     (event,) = events(job)
     folder = Path(job.output.directory)
-    assert [(found["namespace"], found["name"]) for found in event["outputs"]] == [
+    assert [(output["namespace"], output["name"]) for output in event["outputs"]] == [
         ("file", str(folder / "2020-01-01" / "people.csv")),
         (f"duckdb://{job.output.duckdb}", "public.main.people"),
         ("postgres://db.example:5433", "stats.public.people"),

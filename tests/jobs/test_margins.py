@@ -68,7 +68,10 @@ def test_the_certificates_are_those_of_two_releases_by_hand(job):
     by_hand = load_job(job(ATTACKER, LEAKAGE, TABLE, TOTALS, head=HEAD.replace('"out"', '"hand"')))
     assert margins.attacker_model() == by_hand.attacker_model()
     asked, by_hand_asked = (
-        [(one.question.key("visits"), one.question.label, one.attacker) for one in job.publications(DAY)]
+        [
+            (publication.question.key("visits"), publication.question.label, publication.attacker)
+            for publication in job.publications(DAY)
+        ]
         for job in (margins, by_hand)
     )
     assert asked == by_hand_asked
@@ -119,8 +122,9 @@ def test_what_follows_of_hidden_cells_stands_in_every_printed_table(job, tmp_pat
     folder = tmp_path / "out" / "2020-01-01"
     summary = (folder / "summary.md").read_text(encoding="utf-8")
     openpyxl = pytest.importorskip("openpyxl")
-    book = openpyxl.load_workbook(folder / "tables.xlsx")
-    cells = [row[2] for row in book["Table 1"].iter_rows(min_row=5, values_only=True)]
+    sheet = openpyxl.load_workbook(folder / "tables.xlsx")["Table 1"]
+    (printed,) = sheet.tables.values()
+    cells = [row[2].value for row in sheet[printed.ref][1:]]
     assert cells == [9, 8, "2 follows exactly", "3 follows exactly", "3 follows exactly", 9]
     for text in (summary, result.stdout):
         assert "2 follows exactly" in text

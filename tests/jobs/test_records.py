@@ -26,7 +26,7 @@ from pkdp_pipeline.jobs.job import ReleaseTable
 from pkdp_pipeline.jobs.steps import check_records, steps_of
 
 DAY = date(2020, 1, 1)
-PEOPLE = JobRelease(asked=ReleaseTable(name="people"), release=release({"town": ["Ås"]}, [7]))
+PEOPLE = JobRelease(declared=ReleaseTable(name="people"), release=release({"town": ["Ås"]}, [7]))
 RECORDS = '[records]\ndirectory = "runs"\n'
 DOCUMENT = json.loads((Path(pkdp.__file__).parent / "schemas" / "run.v1.json").read_text(encoding="utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(DOCUMENT, format_checker=jsonschema.FormatChecker())

@@ -142,7 +142,7 @@ def test_sessions_give_what_single_runs_give(job_file, basic):
 
 def test_a_ledger_that_does_not_hold_what_was_written_is_refused(job_file):
     first = run_job(load_job(job_file(NOISED)), DAY)
-    before = {file: file.read_bytes() for one in first.releases for file in one.files}
+    before = {file: file.read_bytes() for release in first.releases for file in release.files}
     misspelt = load_job(job_file(NOISED.replace("out/ledger", "out/leger").replace("1.25", "9.0")))
     for act in (lambda: run_job(misspelt, NEXT_DAY), lambda: plan_job(misspelt, [NEXT_DAY])):
         with pytest.raises(ConfigError, match="releases that the ledger does not know") as caught:
@@ -304,7 +304,7 @@ def test_a_renamed_job_file_goes_on_with_its_own_releases_only(tmp_path):
 
 def test_each_certificate_is_read_once(job_file, monkeypatch):
     job = load_job(job_file(NOISED))
-    certificates = [file for one in run_job(job, DAY).releases for file in one.files if file.suffix == ".json"]
+    certificates = [file for release in run_job(job, DAY).releases for file in release.files if file.suffix == ".json"]
     read, original = [], Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda path: read.append(path) or original(path))
     with JobSession(job) as session, pytest.raises(BudgetExceededError):

@@ -281,7 +281,7 @@ def written(folder: Path, source: str, rule: str, **period: str) -> Path:
 
 def published(path: Path) -> dict[str, bytes]:
     result = run_job(load_job(path), DAY)
-    return {Path(file).name: Path(file).read_bytes() for one in result.releases for file in one.files}
+    return {Path(file).name: Path(file).read_bytes() for release in result.releases for file in release.files}
 
 
 @thinned(2)

@@ -221,9 +221,10 @@ def test_noise_is_refused_exactly_when_some_window_would_hold_too_much(steps, li
         new = standing(noised(epsilon), period, unit=unit)
         there = {number: one.standing for number, one in book.kept.items() if one.standing.unit == unit} | {0: new}
         exceeded = any(
-            sum(Fraction(repr(there[number].mechanism.noise.epsilon)) for number in held) > Fraction(repr(allowed))
+            sum(Fraction(repr(there[number].mechanism.noise.epsilon)) for number in all_window)
+            > Fraction(repr(allowed))
             for allowed, days in limits
-            for held in all_windows(there, days)
+            for all_window in all_windows(there, days)
         )
         if exceeded:
             refusal(book, noised(epsilon), period, unit=unit)

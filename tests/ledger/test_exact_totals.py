@@ -422,7 +422,7 @@ def test_the_refusal_across_days_names_the_release_that_is_in_the_way(ledger):
             assert "'histogram by cell' (noised, period 2021-03-01)" in words
             assert way in words
             assert ("leakage=pkdp.Leakage.total()" in words) is (way == "is published; a release")
-            named = [(one.standing, SURE if one.period == DAY else TOLD) for one in other.entries()]
+            named = [(entry.standing, SURE if entry.period == DAY else TOLD) for entry in other.entries()]
             asked = standing(Count(), "2021-03-02", unit=("id",), protects="value")
             with pytest.raises(DifferencingError, match=way):
                 check_differencing(asked, named, dataset="census", attacker=TOLD)
@@ -669,7 +669,7 @@ def check(ledger):
     assert len(totals) <= 1
     if totals and others:
         assert all(one.attacker.total_is_known and one.protects == "value" for one in charged)
-    assert len(others) <= 1 or all(one.mechanism == THRESHOLDED for one in others)
+    assert len(others) <= 1 or all(other.mechanism == THRESHOLDED for other in others)
     if len({one.protects for one in charged}) > 1:
         return
     found = ledger.total("id")
@@ -677,7 +677,7 @@ def check(ledger):
         assert all(found.delta(epsilon) >= others[0].delta(epsilon) for epsilon in (0.0, 0.3, 1.0, 2.0))
     elif others:
         assert not found.has_partial_knowledge
-        assert found.worst_case.parameters[0] >= (1 - 1e-9) * sum(one.worst_case.parameters[0] for one in others)
+        assert found.worst_case.parameters[0] >= (1 - 1e-9) * sum(other.worst_case.parameters[0] for other in others)
     else:
         assert found.worst_case.parameters == (0.0, 0.0)
     for one in others:

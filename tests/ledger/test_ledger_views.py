@@ -63,7 +63,7 @@ def test_what_is_spent_and_left_adds_up_to_the_budget(allowed, spent):
     assert most == Decimal(repr(allowed))
     assert used >= Decimal(repr(spent))
     assert (found[3] is None) == (spent > allowed)
-    assert len({len(one.partition(".")[2]) for one in found.groups() if one}) == 1
+    assert len({len(group.partition(".")[2]) for group in found.groups() if group}) == 1
     if found[3] is not None:
         with localcontext(prec=400):
             assert used + Decimal(found[3]) == most

@@ -47,4 +47,4 @@ def test_a_ledger_in_postgresql_reads_like_one_in_a_file(postgres_url, path, mon
         assert "sesame" not in done.output
     here, there = (json.loads(run(["show", "--json"], str(place)).stdout) for place in (path, postgres_url))
     assert here["units"] == there["units"]
-    assert [one["epsilon"] for one in here["releases"]] == [one["epsilon"] for one in there["releases"]]
+    assert [release["epsilon"] for release in here["releases"]] == [release["epsilon"] for release in there["releases"]]

@@ -64,7 +64,7 @@ def test_a_withheld_decimal_among_whole_numbers_leaves_no_trace():
     ],
 )
 def test_the_dtype_is_the_smallest_that_holds_the_published_decimals(values, dtype):
-    given_values = [None if one is None else Decimal(one) for one in values]
+    given_values = [None if value is None else Decimal(value) for value in values]
     published = published_keys(decimals(given_values))
     assert published.dtype == dtype
     assert [None if pd.isna(one) else one for one in published] == given_values

@@ -21,7 +21,6 @@ from pkdp_pipeline.model.mechanisms import (
     kind_of,
     mechanism_from_dict,
     mechanism_name,
-    mechanism_of_steps,
     mechanism_to_dict,
     sensitivity,
     value_column,
@@ -212,7 +211,6 @@ def test_what_a_sum_is_made_of():
     assert kind_of(plain) == kind_of(plain, "value") == "pure noise"
     assert kind_of(plain.of_found_cells()) == "noised"
     assert repr(plain) == "Sum(bounds=(-3, 7), noise=GeometricNoise(epsilon=1.0), release_threshold=9)"
-    assert mechanism_of_steps("sum", {"bounds": [0, 5], "noise": 0.5, "by": "x"}) == Sum((0, 5), NOISE)
 
 
 def test_the_columns_of_a_public_table():

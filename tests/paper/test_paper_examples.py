@@ -503,7 +503,7 @@ def test_example_9_four_times_c_is_enough_and_twice_c_where_the_lives_differ_on_
     parts = [
         pkdp.certify(pkdp.Count(), pkdp.AttackerModel(p_min=p, p_max=p, unknown=people)) for p in (habit[0], second)
     ]
-    for lives, times in [*((one, 4) for one in BOTH_DAYS), *((one, 2) for one in ONE_DAY)]:
+    for lives, times in [*((both_day, 4) for both_day in BOTH_DAYS), *((one, 2) for one in ONE_DAY)]:
         first, other = joint_laws(crowd, days, lives, math.exp)
         needed = max(measured_dependence(first, other, 1), measured_dependence(other, first, 1))
         assert needed <= times * c * (1 + 1e-9)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import fields
-from typing import get_args
 
 import pandas as pd
 import pytest
@@ -46,11 +45,11 @@ def test_what_count_shares_with_histogram_is_described_alike():
 
 
 def test_options_with_few_values_show_them():
-    from pkdp_pipeline.model.question import _RULES
+    from pkdp_pipeline.model.question import RULES
 
     shown = inspect.signature(pkdp.histogram).parameters
-    for name, rule in _RULES.items():
-        values, default = ", ".join(map(repr, get_args(rule))), shown[name].default
+    for name, allowed in RULES.items():
+        values, default = ", ".join(map(repr, allowed)), shown[name].default
         assert shown[name].annotation.replace('"', "'") == f"Literal[{values}]"
         assert f"{name} : {{{values}}}, default {default!r}" in pkdp.histogram.__doc__.replace('"', "'")
 

@@ -180,7 +180,7 @@ def test_a_request_refused_for_its_budget_keeps_the_certificate_it_was_refused_w
     assert isinstance(explained.refused, pkdp.BudgetExceededError)
     assert explained.certificate.worst_case.parameters == (0.5, 0.0)
     assert explained.before is explained.after
-    assert [(one.part, one.before, one.after) for one in explained.budgets] == [
+    assert [(budget.part, budget.before, budget.after) for budget in explained.budgets] == [
         ("partial_knowledge", 0.5, 0.5),
         ("worst_case", 0.5, 0.5),
     ]
@@ -192,7 +192,7 @@ def test_budgets_are_shown_as_they_would_be_used():
     with pkdp.Ledger.open(":memory:", budget=budgets) as ledger:
         published(**asked, ledger=ledger)
         explained = pkdp.explain(**asked | {"period": "2020-01-02"}, ledger=ledger)
-    assert [(one.budget, one.before, one.after, one.complete) for one in explained.budgets] == [
+    assert [(budget.budget, budget.before, budget.after, budget.complete) for budget in explained.budgets] == [
         (budgets[0], 0.5, 1.0, True),
         (budgets[1], 0.5, 0.5, True),
     ]

@@ -7,10 +7,11 @@ from contextlib import contextmanager
 import duckdb
 import pytest
 
+import pkdp_pipeline as pkdp
 from pkdp_pipeline.duckdb import install
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.releases import public_table
-from pkdp_pipeline.sql.spec import Spec
+from pkdp_pipeline.sql.spec import Spec, mechanism_of
 
 
 @contextmanager
@@ -51,7 +52,7 @@ def test_sums_are_those_of_the_library(con):
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ("'visits', bounds := [0, 5]", "noise is needed"),
+        ("'visits', bounds := [0, 5]", "a sum needs noise"),
         ("'visits', noise := 1.0", "needs bounds"),
         ("'visits', noise := 1.0, bounds := [5, 0]", "in order"),
         ("'share', noise := 1.0, bounds := [0, 5]", "whole numbers"),
@@ -69,8 +70,13 @@ def test_bad_input_is_refused(con, asked, words):
         con.sql(f"FROM pkdp_sum('events', {asked})").fetchall()
 
 
+def test_a_mechanism_is_made_of_its_steps():
+    given = {"bounds": [0, 5], "noise": 0.5, "by": "x", "k": None}
+    assert mechanism_of("sum", given) == pkdp.Sum((0, 5), pkdp.GeometricNoise(0.5))
+
+
 def test_questions_about_counts_take_nothing_of_sums():
-    with pytest.raises(ArgumentError, match="bounds is about sums"):
-        Spec.read({"table": "events", "count": True, "bounds": [0, 5]})
-    with pytest.raises(ArgumentError, match="k is about counts"):
-        Spec.read({"table": "events", "sum": "visits", "bounds": [0, 5], "noise": 1.0, "k": 5})
+    with pytest.raises(ArgumentError, match="bounds is about a sum"):
+        _ = Spec.read({"table": "events", "count": True, "bounds": [0, 5]}).mechanism
+    with pytest.raises(ArgumentError, match="k is about a count"):
+        _ = Spec.read({"table": "events", "sum": "visits", "bounds": [0, 5], "noise": 1.0, "k": 5}).mechanism

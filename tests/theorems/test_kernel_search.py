@@ -27,7 +27,7 @@ class Drawn(Kernel):
     least = 0
 
     @property
-    def far(self):
+    def for_large_counts(self):
         return ExactFromK(0, None, 1.0), len(self.rows)
 
     def budget(self, counts):
@@ -47,7 +47,7 @@ class Suppressed(Kernel):
     least = 0
 
     @property
-    def far(self):
+    def for_large_counts(self):
         return ExactFromK(0, None, self.noise), self.k
 
     def budget(self, counts):
@@ -76,7 +76,7 @@ def law(m, p):
 def told(kernel, m, p, epsilon):
     """Return the larger divergence beside m people, straight from its definition."""
     absent, present = np.append(law(m, p), 0.0), np.append(0.0, law(m, p))
-    width = max(len(absent), kernel.far[1] + 1)
+    width = max(len(absent), kernel.for_large_counts[1] + 1)
     lives = [kernel.published(np.pad(life, (0, width - len(life)))[None])[0] for life in (present, absent)]
     growth = math.exp(epsilon)
     return max(np.maximum(0.0, a - growth * b).sum() for a, b in (lives, lives[::-1]))

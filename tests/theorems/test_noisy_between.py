@@ -49,7 +49,7 @@ def test_no_attacker_learns_more(
     active: bool,
 ) -> None:
     # Within [1 - p, p], in the float that errs inward.
-    shares = [min(p, max(1.0 - p, (1.0 - p) + (2.0 * p - 1.0) * at)) for at in chances]
+    shares = [min(p, max(1.0 - p, (1.0 - p) + (2.0 * p - 1.0) * chance)) for chance in chances]
     with flint.ctx.workprec(BITS):
         people = [[flint.arb(share), 1 - flint.arb(share), 0] for share in shares]
         # Of those who are known not all need be in the two cells; others merely know some of the people.

@@ -94,7 +94,11 @@ def test_of_known_people_any_number_may_be_counted(
         p_min=low, p_max=high, unknown=unknown, unknown_max=unknown + more, known=known, influence=INFLUENCE[active]
     )
     certificate = pkdp.certify(mechanism, attacker)
-    bound = next(one.bound for one in certificate.partial_bounds if one.bound.theorem == "noisy_thresholding_in_box")
+    bound = next(
+        partial_bound.bound
+        for partial_bound in certificate.partial_bounds
+        if partial_bound.bound.theorem == "noisy_thresholding_in_box"
+    )
     attained, certified = (float(side[0]) for side in bound.bracket(np.array([epsilon])))
     exact = max(
         truth((k - counted, low, high, noise, release and release - counted), people - likely, likely, epsilon)

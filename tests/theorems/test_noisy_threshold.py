@@ -108,7 +108,7 @@ def test_numbers_of_known_people_that_add_little_are_bounded_together(p: float, 
     k, known, cap, points = 14, 12, 24, np.array([epsilon])
     bound = bound_of(k, p, 0.5, 22, cap, known)
     search = bound.search(points)
-    looked, chances = {one.k for one in search.channels}, binomial_weights(known, p, 0, known)
+    looked, chances = {channel.k for channel in search.channels}, binomial_weights(known, p, 0, known)
     left_out = [b for b in range(known + 1) if k - b not in looked]
     assert left_out
     told = {b: max(truth(k - b, p, 0.5, 22 - b, people, epsilon) for people in range(cap + 1)) for b in left_out}

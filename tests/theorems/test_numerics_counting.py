@@ -296,7 +296,7 @@ def test_the_width_of_a_bracket_is_what_certificates_may_differ_by(people, noise
         tails = TwoCoinTails(low=low, low_complement=1 - low, high=high, high_complement=1 - high, noise=noise)
         deviation = math.sqrt(people * min(low * (1 - low), high * (1 - high))) + 1
         points = np.array([draw.uniform(0, 30) / deviation for _ in range(6)])
-        points = np.array([one for one in points if noise is None or one < noise])
+        points = np.array([point for point in points if noise is None or point < noise])
         many = np.full(len(points), float(people))
         below, above = tails.right_tails(many - at_high, np.full(len(points), float(at_high)), points)
         seen = above > 1e-285

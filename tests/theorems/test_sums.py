@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from pkdp_pipeline import AttackerModel, GeometricNoise, Histogram, Leakage, OncePerUnit, Sum, certify, compose
 from pkdp_pipeline.theorems import bounds_of
-from pkdp_pipeline.theorems.sums import SumCurve
-from pkdp_pipeline.theorems.worst_case import NoiseCurve
+from pkdp_pipeline.theorems.worst_case import NoiseCurve, SumCurve
 
 ABSENT = None
 RATIOS = [Fraction(1, 20), Fraction(1, 2), Fraction(9, 10), Fraction(1), Fraction(3, 2), Fraction(4), Fraction(33)]
@@ -233,7 +232,7 @@ def test_a_coarse_lattice_is_above_the_fine_one_and_close(cells, bounds, monkeyp
     coarse = SumCurve(theorem="sums", noise=1.0, bounds=bounds, cells=cells, moves=moves)
     epsilons = np.linspace(0.0, 1.01 * coarse.parameters[0], 37)
     attained, certified = coarse.bracket(epsilons)
-    monkeypatch.setattr("pkdp_pipeline.theorems.sums._MAX_POINTS", 10**6)
+    monkeypatch.setattr("pkdp_pipeline.theorems.worst_case._MAX_POINTS", 10**6)
     exact, above = coarse.bracket(epsilons)
     assert (attained <= exact).all()
     assert (exact <= above).all()

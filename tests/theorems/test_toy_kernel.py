@@ -32,7 +32,7 @@ class RandomMultiples(Kernel):
     k: int
 
     @property
-    def far(self):
+    def for_large_counts(self):
         return ExactFromK(0, None, 1.0), 0  # what is shown is a function of the count, which more people hide
 
     def budget(self, counts):

@@ -127,7 +127,7 @@ class PublishOperator(BaseOperator):  # type: ignore[misc]  # Airflow is not ins
             "%s: %s %s",
             result.job.period.text(result.day),
             result.outcome,
-            ", ".join(release.asked.name for release in result.releases),
+            ", ".join(release.declared.name for release in result.releases),
         )
         return {
             "period": result.job.period.text(result.day),

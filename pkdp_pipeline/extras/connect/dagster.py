@@ -133,7 +133,7 @@ def release_assets(
         for published in published_releases:
             # What comes after a release is stale when its bytes are others, and is not after a replay.
             version = dagster.DataVersion(published.release.id) if len(context.partition_keys) == 1 else None
-            yield dagster.MaterializeResult(asset_key=keys[published.asked.name], data_version=version)
+            yield dagster.MaterializeResult(asset_key=keys[published.declared.name], data_version=version)
 
     return releases
 
@@ -159,11 +159,11 @@ def _publish(file: Path, names: Sequence[str], context: dagster.AssetExecutionCo
         for partition in partitions:
             result = session.run(date.fromisoformat(partition))
             for published in result.releases:
-                name = published.asked.name
+                name = published.declared.name
                 context.add_asset_metadata(
                     _metadata(published, result.releases), asset_key=keys[name], partition_key=partition
                 )
-            names_of = ", ".join(release.asked.name for release in result.releases)
+            names_of = ", ".join(release.declared.name for release in result.releases)
             context.log.info(f"{job.period.text(result.day)}: {result.outcome} {names_of}.")
     return () if result is None else result.releases
 

@@ -147,7 +147,7 @@ def _outputs(result: JobResult) -> Iterator[tuple[str, str]]:
     """Yield where the releases of a run went: files, and tables by OpenLineage's rules for naming them."""
     output = result.job.output
     yield from (("file", str(path)) for path in result.for_offices)
-    for name in (release.asked.name for release in result.releases):
+    for name in (release.declared.name for release in result.releases):
         for suffix in (form for form in output.formats if form in FORMATS):
             yield "file", str(result.summary.with_name(f"{name}.{suffix}"))
         if output.duckdb is not None:

@@ -147,7 +147,7 @@ class Gate:
         """The policy's tables that answer no new question, because a row could not be read when somebody tried."""
         self._check_open()
         refused = self._refused()
-        return tuple(table.name for table in self.tables.values() if table.found.name in refused)
+        return tuple(table.name for table in self.tables.values() if table.in_catalog.name in refused)
 
     def ask(self, question: Mapping[str, Any] | str | Spec) -> Release:
         """Answer one question.
@@ -228,7 +228,7 @@ class Gate:
             raise ArgumentError("the gate is closed; open it again.")
 
     def _check_readable(self, table: PermittedTable) -> None:
-        if table.found.name in self._refused():
+        if table.in_catalog.name in self._refused():
             raise ArgumentError(
                 f"table {table.name!r} cannot be read in full, so no new question about it is answered: ask the "
                 "curator for one that can."
@@ -254,13 +254,13 @@ class Gate:
                 question=permitted_request, attacker=self.policy.attacker.value, ledger=self._ledger, run=certified
             )
             request = publication.question
-            job = Job(task="count", table=table.found.sql, requests=(request,))
+            job = Job(task="count", table=table.in_catalog.sql, requests=(request,))
             # What is public goes on being replayed, also where the table cannot be read any more.
             with failures_logged(publication.title):
                 if publication.published() is None:
                     self._check_readable(table)
                     # Asked of no rows first, so that what is wrong with a question is told before any data are read.
-                    rehearsed = _rehearsed(request), table.found.sql
+                    rehearsed = _rehearsed(request), table.in_catalog.sql
                     if rehearsed not in self._rehearsed:
                         turn.do(replace(job, task="rehearse"))
                         if len(self._rehearsed) >= _MAX_REHEARSED:
@@ -270,7 +270,8 @@ class Gate:
             def counted() -> Counted:
                 counts = cast("Counted", turn.do(job))
                 ending.enter_context(self._lock)  # until it is stored
-                if table.found.name in self._refused():  # another question has failed meanwhile: this one does, too
+                # Another question may have failed meanwhile: then this one does, too.
+                if table.in_catalog.name in self._refused():
                     raise TableFailedError("refused meanwhile")
                 return replace(counts, question=request)
 
@@ -296,7 +297,7 @@ class Gate:
         """Read what may be asked of each table, without any question; refuse from now on what cannot be read."""
         refused = self._refused()
         for table in self.tables.values():
-            if table.found.name in refused:
+            if table.in_catalog.name in refused:
                 continue
             with self._workers.taken(wait=None) as worker:
                 try:
@@ -315,8 +316,8 @@ class Gate:
 
     def _refuse(self, table: PermittedTable) -> None:
         with self._lock:
-            self._failed.add(table.found.name)
-            self._ledger.mark_unreadable(table.found.name)
+            self._failed.add(table.in_catalog.name)
+            self._ledger.mark_unreadable(table.in_catalog.name)
 
 
 class _Turn:

@@ -28,7 +28,7 @@ from pkdp_pipeline.model.selection import EACH_ROW
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.plugins import view
 from pkdp_pipeline.sql.curator import request_of
-from pkdp_pipeline.sql.spec import Spec
+from pkdp_pipeline.sql.spec import STEPS, Spec
 from pkdp_pipeline.sql.tables import NOT_OFFERED, column_named, link_warning, linking_parts, table_named, type_name
 
 #: Certificates of larger numbers take many seconds.
@@ -64,14 +64,14 @@ def permitted(
     alone = (by is None or domain is not None) and spec.k is None and spec.k_complement is None and not below
     if spec.noise is not None and (alone or below):
         _check_noise_alone(table, spec.noise, budgets, below=below)
-    if spec.k is None and not total and not (spec.noise is not None and alone):
+    if spec.k is None and not (spec.is_sum or total or (spec.noise is not None and alone)):
         spec = spec.model_copy(update={"k": table.policy.k})
     decided = {
         "protects": spec.protects if spec.count else table.policy.protects,
         "undeclared": None if domain is None else "absent",
     }
     request = spec.model_copy(update=decided)
-    return table, request, request_of(request, table.found, table.rules, domain=domain, offered=table.columns)
+    return table, request, request_of(request, table.in_catalog, table.rules, domain=domain, offered=table.columns)
 
 
 def _with_bounds(table: PermittedTable, spec: Spec) -> Spec:
@@ -99,9 +99,9 @@ def _knows_total(attacker: AttackerModel) -> bool:
 
 
 def _check_numbers(table: PermittedTable, spec: Spec, *, noise: bool) -> None:
-    for argument in ("k", "k_complement", "release_threshold"):
+    for argument in (step for step, kind in STEPS.items() if kind is int):
         value = getattr(spec, argument)
-        if value is not None and argument != "release_threshold" and value < table.policy.k:
+        if value is not None and argument in ("k", "k_complement") and value < table.policy.k:
             raise ArgumentError(
                 f"{argument} must be at least {table.policy.k} for table {table.name!r}: the policy allows nothing "
                 "smaller."
@@ -314,5 +314,5 @@ def look_up(policy: Policy, database: Path) -> tuple[dict[str, PermittedTable], 
     """
     with closing(open_vault(database)) as vault:
         tables = find_tables(policy, vault)
-        links = {table.name: linking_parts(vault, f"FROM {table.found.sql}") for table in tables.values()}
+        links = {table.name: linking_parts(vault, f"FROM {table.in_catalog.sql}") for table in tables.values()}
     return tables, [link_warning(f"View {name}", parts) for name, parts in links.items() if parts]

@@ -228,7 +228,7 @@ class PermittedTable:
 
     name: str
     policy: TablePolicy
-    found: TableRef
+    in_catalog: TableRef
     columns: Mapping[str, str]
     domains: Mapping[str, list[Any]]
     sums: Mapping[str, tuple[int, int]]
@@ -240,20 +240,20 @@ class PermittedTable:
         `units` of the policy is held to here: no question may fail because of how people's names are spelled.
         """
         histograms = [
-            request_of(Spec(table=self.name, histogram=(column,), k=1), self.found, self.rules)
+            self._request(histogram=column, k=1)
             for column, kind in self.columns.items()
             if type_of_keys(kind) is not None
         ]
-        sums = [
-            request_of(Spec(table=self.name, sum=column, bounds=bounds, noise=1.0), self.found, self.rules)
-            for column, bounds in self.sums.items()
-        ]
+        sums = [self._request(sum=column, bounds=bounds, noise=1.0) for column, bounds in self.sums.items()]
         requests = (replace(self.people(), units=self.policy.units), *histograms, *sums)
-        return Job(task="read", table=self.found.sql, requests=requests, columns=(*self.columns, *self.sums))
+        return Job(task="read", table=self.in_catalog.sql, requests=requests, columns=(*self.columns, *self.sums))
 
     def people(self) -> Question:
         """Return the request for the number of all people."""
-        return request_of(Spec(table=self.name, count=True, k=1), self.found, self.rules)
+        return self._request(count=True, k=1)
+
+    def _request(self, **keys: Any) -> Question:
+        return request_of(Spec.read({"table": self.name, **keys}), self.in_catalog, self.rules)
 
 
 def find_tables(policy: Policy, connection: duckdb.DuckDBPyConnection) -> dict[str, PermittedTable]:
@@ -266,13 +266,13 @@ def find_tables(policy: Policy, connection: duckdb.DuckDBPyConnection) -> dict[s
         try:
             with closing(connection.cursor()) as cursor:
                 table = _permitted_table(name, table_policy, policy, cursor)
-                rows = cursor.sql(f"SELECT * FROM {table.found.sql} LIMIT 0")
+                rows = cursor.sql(f"SELECT * FROM {table.in_catalog.sql} LIMIT 0")
                 for request in (table.people(), *(sum_ for sum_ in table.reading().requests if sum_.bounds)):
                     read_through(rows, request)
         except ValueError as error:
             raise ConfigError(f"the policy's tables.{name} does not fit the database: {error}") from None
         for other in tables.values():
-            if other.found.sql == table.found.sql:
+            if other.in_catalog.sql == table.in_catalog.sql:
                 raise ConfigError(f"the policy's tables.{name} and tables.{other.name} are the same table; keep one.")
         tables[name] = table
     return tables
@@ -292,7 +292,7 @@ def _permitted_table(
     return PermittedTable(
         name=name,
         policy=table_policy,
-        found=reference,
+        in_catalog=reference,
         columns={column: reference.columns[column] for column in columns},
         domains={
             column: public_values(column, reference.columns[column], values) for column, values in domains.items()

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.certificates.stronger import (
     effort,
-    keys_of,
     rests_on,
     threshold_of,
 )
@@ -154,7 +153,7 @@ def limits(plan: Plan) -> tuple[Limit, ...]:
         listed.append(Limit("unknown", attacker.unknown, least))
     if threshold_of(choice.certificate) is None:
         return tuple(listed)
-    between = {"histogram_between", "noised_below_between"} & set(keys_of(choice.certificate))
+    between = {"histogram_between", "noised_below_between"} & set(choice.certificate.partial_theorems)
     if between and attacker.p_max_between is not None:
         goal = {name: value for name, value in question.goal.items() if name != "protects"}
         most = largest_p_max_between(choice.mechanism, attacker, **goal)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import io
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ _LONGEST_NUMBER = 10**15
 """Excel keeps 15 digits of a number; longer ones are written as text."""
 
 _MAX_ROWS = 1_000_000
+_NOTE_WIDTH, _LINE_HEIGHT = 80, 15
+"""Characters of a line of text on paper, and its height in points."""
 
 
 def check_rows(rows: int) -> None:
@@ -47,9 +50,9 @@ def workbook_bytes(releases: Mapping[str, Release], suppressed: str | None) -> b
         book.add_format({"text_wrap": True, "valign": "top"}),
     )
     cover, explained = book.add_worksheet("Cover"), book.add_worksheet("Notes")
-    cover.set_column(0, 0, 100)
-    explained.set_column(0, 0, 24)
-    explained.set_column(1, 1, 100)
+    cover.set_column(0, 0, _NOTE_WIDTH)
+    explained.set_column(0, 0, 12)
+    explained.set_column(1, 1, _NOTE_WIDTH)
     cover.write_string(0, 0, "Cover", strong)
     explained.write_string(0, 0, "Notes", strong)
     explained.write_row(1, 0, ["Table", "Note"], book.add_format({"bold": True}))
@@ -60,12 +63,18 @@ def workbook_bytes(releases: Mapping[str, Release], suppressed: str | None) -> b
         cover.write_string(number, 0, f"{sheet}: {name}. {title(release)}.", wrapped)
         follows = following_beside(release, [*releases.values()])
         for note in filter(None, [follows.remark, *notes(release, mark)]):
-            explained.write_string(line, 0, sheet)
+            explained.write_string(line, 0, sheet, wrapped)
             explained.write_string(line, 1, note[:_LONGEST_CELL], wrapped)
+            # Not every program finds the height of a wrapped text.
+            explained.set_row(line, _LINE_HEIGHT * len(textwrap.wrap(note, _NOTE_WIDTH)))
             line += 1
         _write_table(book, sheet, f"{sheet}: {name}", release, mark, [text or mark for text in follows.texts])
     cover.write_string(len(releases) + 1, 0, 'The sheet "Notes" says what marks mean and what is promised.', wrapped)
     cover.write_string(len(releases) + 2, 0, "Each sheet has one table.", wrapped)
+    for sheet in book.worksheets():
+        # On paper a sheet is as wide as the page, and pages say where they belong.
+        sheet.fit_to_pages(1, 0)
+        sheet.set_footer("&L&A&RPage &P of &N")
     book.close()
     return content.getvalue()
 
@@ -77,21 +86,30 @@ def _write_table(book: Any, name: str, heading: str, release: Release, mark: str
     """
     sheet, table = book.add_worksheet(name), PublishedRows.of(release)
     check_rows(len(table.rows))
-    noised = book.add_format({"num_format": '"≈ "#,##0', "align": "right"})
+    noised = book.add_format({"num_format": '"≈ "#,##0;"≈ "-#,##0', "align": "right"})
     exact, text = book.add_format({"num_format": "#,##0"}), book.add_format({"align": "right"})
     sheet.write_string(0, 0, heading, book.add_format({"bold": True, "font_size": 14}))
-    sheet.write_string(1, 0, " ".join(marks(release, mark)))
-    sheet.write_string(2, 0, 'The sheet "Notes" says what is promised.')
-    first, last = 4, 4 + max(1, len(table.rows))
-    headers = _headers((*table.by, table.number))
+    remarks = [*marks(release, mark), 'The sheet "Notes" says what is promised.']
+    above = [line for remark in remarks for line in textwrap.wrap(remark, _NOTE_WIDTH)]
+    sheet.write_column(1, 0, above)
+    first = len(above) + 2
+    last = first + max(1, len(table.rows))
+    left, right = (book.add_format({"bold": True, "bottom": 1, "align": side}) for side in ("left", "right"))
+    names = _headers((*table.by, table.number))
+    columns = [{"header": name, "header_format": left} for name in names[:-1]]
+    columns.append({"header": names[-1], "header_format": right})
+    sheet.repeat_rows(first - 1)
     sheet.add_table(
         first - 1,
         0,
         last - 1,
         len(table.by),
-        {"columns": [{"header": header} for header in headers], "autofilter": False, "style": "Table Style Light 1"},
+        {"columns": columns, "autofilter": False, "style": "Table Style Light 1"},
     )
-    sheet.set_column(0, len(table.by), 18)
+    for place, header in enumerate(names):
+        # A text beside a filled cell is cut on paper: a column is as wide as its longest one.
+        texts = [header, *(labelled(row.keys[place]) for row in table.rows if place < len(table.by))]
+        sheet.set_column(place, place, min(60, max(18, *map(len, texts))))
     for line, (row, in_its_place) in enumerate(zip(table.rows, hidden, strict=True), start=first):
         for place, key in enumerate(row.keys):
             _write_key(sheet, line, place, key)

@@ -136,8 +136,8 @@ class LeakagePair:
         """Return `delta` at a float ε, rounded up."""
         return float_above(self.delta(growth_below(epsilon)))
 
-    def divergence(self, one: Hashable, other: Hashable, leaked: Hashable, growth: Fraction | int) -> Fraction:
-        """Return how far the output of `one` is from that of `other`, given `leaked`; they need not be neighbours.
+    def divergence(self, first: Hashable, other: Hashable, leaked: Hashable, growth: Fraction | int) -> Fraction:
+        """Return how far the output of `first` is from that of `other`, given `leaked`; they need not be neighbours.
 
         Raises
         ------
@@ -145,10 +145,10 @@ class LeakagePair:
             If one of the two cannot leak this value.
         """
         factor, given_all = read_growth("growth", growth), self._given()
-        for database in (one, other):
+        for database in (first, other):
             if leaked not in given_all.get(database, {}):
-                raise ArgumentError("one and other must be databases that can leak this value.")
-        return divergence(given_all[one][leaked], given_all[other][leaked], factor)
+                raise ArgumentError("first and other must be databases that can leak this value.")
+        return divergence(given_all[first][leaked], given_all[other][leaked], factor)
 
     def mechanism_delta(self, growth: Fraction | int) -> Fraction:
         """Return the smallest δ with which the output alone is (ln growth, δ)-differentially private."""
@@ -235,32 +235,32 @@ class LeakagePair:
         }
         return LeakagePair(laws=laws, neighbours=self.neighbours)
 
-    def reduced(self, one: Hashable, other: Hashable, leaked: Hashable) -> LeakagePair:
+    def reduced(self, first: Hashable, other: Hashable, leaked: Hashable) -> LeakagePair:
         """Return the reduction of this pair to a mechanism without leakage (Definition 15).
 
-        On `one` it has the law of the output given `leaked` (Proposition 23), on every other database that of
-        `other`; where one of the two cannot leak this value its output is None on all. If `one` and `other` are
+        On `first` it has the law of the output given `leaked` (Proposition 23), on every other database that of
+        `other`; where one of the two cannot leak this value its output is None on all. If `first` and `other` are
         neighbours its `mechanism_delta` is at most `delta` (Proposition 24). The leaked value is None throughout.
         """
-        for database in (one, other):
+        for database in (first, other):
             if database not in self.laws:
-                raise ArgumentError("one and other must be databases that have a law.")
+                raise ArgumentError("first and other must be databases that have a law.")
         given = self._given()
-        shared = leaked in given[one] and leaked in given[other]
+        shared = leaked in given[first] and leaked in given[other]
         laws: dict[Hashable, dict[Observation, Fraction]] = {}
         for database in self.laws:
-            law = given[one if database == one else other][leaked] if shared else {None: Fraction(1)}
+            law = given[first if database == first else other][leaked] if shared else {None: Fraction(1)}
             laws[database] = {(output, None): chance for output, chance in law.items()}
         return LeakagePair(laws=laws, neighbours=self.neighbours)
 
-    def path(self, one: Hashable, other: Hashable, leaked: Hashable) -> tuple[Hashable, ...] | None:
+    def path(self, first: Hashable, other: Hashable, leaked: Hashable) -> tuple[Hashable, ...] | None:
         """Return a shortest path of neighbours that can all leak `leaked` (Definition 21), both ends included.
 
-        None where there is none: then nothing is promised about `one` and `other` (Example 18). Its steps, one less
+        None where there is none: then nothing is promised about `first` and `other` (Example 18). Its steps, one less
         than its length, go into `along_path`.
         """
         through = dict.fromkeys(database for database, values in self._leaked().items() if leaked in values)
-        return shortest_path(self.neighbours, one, other, through)
+        return shortest_path(self.neighbours, first, other, through)
 
     def _fits(self, other: object) -> None:
         if not isinstance(other, LeakagePair) or other.laws.keys() != self.laws.keys():
@@ -355,7 +355,7 @@ def read_neighbours(pairs: object, databases: Collection[Hashable]) -> Neighbour
     neighbours: set[tuple[Hashable, Hashable]] = set()
     for pair in pairs:
         if not isinstance(pair, tuple) or len(pair) != 2 or any(database not in databases for database in pair):
-            raise ArgumentError("neighbours must be pairs (one, other) of databases that have a law.")
+            raise ArgumentError("neighbours must be pairs (first, other) of databases that have a law.")
         if pair[0] == pair[1]:
             raise ArgumentError("neighbours must be pairs of two different databases.")
         neighbours |= {pair, (pair[1], pair[0])}

@@ -117,10 +117,10 @@ def write_for_offices(
 
 def write_period(result: JobResult) -> None:
     """Write all releases of a period to all of its job's outputs, and note their files in the result."""
-    releases = [(published.asked, published.release) for published in result.releases]
+    releases = [(published.declared, published.release) for published in result.releases]
     files = write_outputs(result.job, result.day, releases)
     result.for_offices, result.unwritten = write_for_offices(result.job, result.day, releases)
-    result.releases = tuple(replace(published, files=files[published.asked.name]) for published in result.releases)
+    result.releases = tuple(replace(published, files=files[published.declared.name]) for published in result.releases)
 
 
 def _in_databases(job: Job, work: Callable[[TableStore], None], *, writing: bool = False) -> None:
@@ -142,7 +142,7 @@ def summarise(result: JobResult, head: str) -> str:
 
     lines = [f"# {text(result.job.dataset)}, {period}", ""]
     releases = [published.release for published in result.releases]
-    for declared, release in ((published.asked, published.release) for published in result.releases):
+    for declared, release in ((published.declared, published.release) for published in result.releases):
         lines += [f"## {text(declared.name)}", "", text(describe(result.job, declared)), ""]
         lines += markdown_table(release, beside=releases)
         lines += [line for remark in remarks(release, releases) for line in ("", text(remark))]

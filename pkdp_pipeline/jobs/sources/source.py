@@ -43,7 +43,7 @@ HOLDS: Mapping[Kind, str] = {
 class Source:
     """Rows of a job's data, open for reading until `close`. A day stands for the period that it lies in.
 
-    A source of one's own has `columns` and `rows`. All else are questions about these rows: asked here, and by
+    A source of one's own has `columns` and `rows`. All else are questions about these rows: selected here, and by
     `DuckDBSource` of what DuckDB counts.
     """
 
@@ -84,12 +84,12 @@ class Source:
 
         def ask() -> tuple[int, int]:
             lazy, schema = opened(self.rows(period, *period.span(day), unit))
-            asked = {"rows": nw.len()}
+            selected = {"rows": nw.len()}
             if unit:
                 missing = [comparable("unit", name, schema[name]).is_null() for name in unit]
                 lazy = lazy.select(missing=as_number(nw.any_horizontal(*missing, ignore_nulls=False)))
-                asked["without"] = nw.col("missing").sum()
-            (answer,) = collected(lazy.select(**asked)).to_pylist()
+                selected["without"] = nw.col("missing").sum()
+            (answer,) = collected(lazy.select(**selected)).to_pylist()
             return int(answer["rows"]), int(answer.get("without") or 0)
 
         return self.guarded(ask)

@@ -66,7 +66,7 @@ def everywhere(**units):
 
 
 def test_the_rule_is_what_it_was():
-    assert {asked: draw(*asked) for asked in VECTORS} == VECTORS
+    assert {vector: draw(*vector) for vector in VECTORS} == VECTORS
 
 
 def test_another_person_s_row_may_make_a_column_text_or_lengthen_its_decimals():

@@ -202,7 +202,7 @@ def test_spaces_are_what_python_strips():
 
 
 def test_every_engine_takes_part():
-    assert {"pandas", "duckdb", "polars", "pyarrow"} <= {one.name for one in ADAPTERS}
+    assert {"pandas", "duckdb", "polars", "pyarrow"} <= {adapter.name for adapter in ADAPTERS}
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()], ids=str)

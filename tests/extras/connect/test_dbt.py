@@ -120,7 +120,7 @@ def dbt(folder: Path, *arguments: str) -> tuple[int, str]:
 def results(folder: Path) -> dict[str, tuple[str, str]]:
     """Return status and message of everything that the last run made."""
     content = json.loads((folder / "target" / "run_results.json").read_text(encoding="utf-8"))
-    return {one["unique_id"].split(".")[-1]: (one["status"], one["message"]) for one in content["results"]}
+    return {result["unique_id"].split(".")[-1]: (result["status"], result["message"]) for result in content["results"]}
 
 
 def rows(folder: Path, query: str) -> list[tuple[object, ...]]:
@@ -161,7 +161,7 @@ def project(tmp_path):
 def test_the_page_shows_the_example():
     page = (ROOT / "docs" / "dbt.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
-    for name in FILES:
+    for name in FILES[1:]:  # the project's own is that of any project
         assert f"`{name}`" in page
         assert (EXAMPLE / name).read_text(encoding="utf-8") in blocks
 

@@ -86,13 +86,13 @@ def test_the_examples_of_a_policy_promise_what_their_answers_do(database, policy
 def test_an_example_that_nobody_can_certify_says_why(database, policy):
     read = Policy.read(policy | {"budget": ()})
     for table in describe(read, look_up(read, database)[0])["tables"].values():
-        assert [one["promise"][:15] for one in table["examples"]] == ["Not certifiable"] * 2
+        assert [example["promise"][:15] for example in table["examples"]] == ["Not certifiable"] * 2
 
 
 def test_totals_are_of_each_unit(database, policy):
     tables, _ = look_up(Policy.read(policy), database)
     with Gate(database, policy=policy) as gate:
-        assert [one["sentence"][:20] for one in totals(gate.total, tables)] == ["Nothing is published"] * 2
+        assert [total["sentence"][:20] for total in totals(gate.total, tables)] == ["Nothing is published"] * 2
         gate.ask(VISITS)
         gate.ask(HOMES)
         people, rows = totals(gate.total, tables)

@@ -393,7 +393,7 @@ def served(tmp_path_factory, source):
         assert release.table["country"].tolist() == ["US", "NO", "DE"]
         assert release.table["count"].fillna(-1).tolist() == [30, 25, -1]
         assert release.certificate.sentence().startswith("Private at ε = 1.31, δ = 1e-6")
-        kept = [one for one in files.iterdir() if one.name.startswith("gate.ledger.sqlite")]
+        kept = [file for file in files.iterdir() if file.name.startswith("gate.ledger.sqlite")]
         assert {stat.S_IMODE(one.stat().st_mode) for one in kept} == {0o600}
 
         # Everybody gets the same release; what is public may be computed with.

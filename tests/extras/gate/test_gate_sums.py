@@ -64,8 +64,8 @@ def test_a_sum_of_everybody_protects_what_the_policy_says(tmp_path: Path):
         ({"sum": "uid"}, "uid"),
         ({"sum": "note"}, "note"),
         ({"by": "flag"}, "public values"),
-        ({"noise": None}, "noise is needed"),
-        ({"k": 20}, "k is about counts"),
+        ({"noise": None}, "a sum needs noise"),
+        ({"k": 20}, "k is about a count"),
         ({"by": "uid"}, "uid"),
     ],
 )

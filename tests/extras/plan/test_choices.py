@@ -195,7 +195,7 @@ def test_without_evidence_only_noise_adds_up():
 
 
 def test_nothing_declared_leaves_noise():
-    assert {one.way for one in choices(None, epsilon=1.0, delta=1e-6)} == {"noise", "noise_and_k"}
+    assert {choice.way for choice in choices(None, epsilon=1.0, delta=1e-6)} == {"noise", "noise_and_k"}
 
 
 @pytest.mark.parametrize(

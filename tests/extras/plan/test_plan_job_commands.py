@@ -135,7 +135,7 @@ def test_the_json_is_what_its_schema_describes(tmp_path, without_threshold, term
     assert all(offer["claim"] is None and offer["fragment"] for offer in told["offers"])
     assert (told["refused"] or {"day": None})["day"] == refused
     if refused:
-        assert [one["day"] for one in told["releases"]] == [f"2020-01-0{day}" for day in (1, 2)]
+        assert [release["day"] for release in told["releases"]] == [f"2020-01-0{day}" for day in (1, 2)]
         assert told["tried_days"] == 3
 
 

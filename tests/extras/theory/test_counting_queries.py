@@ -94,7 +94,7 @@ def test_the_sensitivity_is_the_largest_change_of_any_two_lives(data):
     lives = [None, *records]
     presence = max(apart(record, None) for record in records)
     assert family.sensitivity() == presence
-    value = max(apart(one, other) for one in lives for other in lives)
+    value = max(apart(live, other) for live in lives for other in lives)
     assert family.sensitivity("value") == value
     assert presence <= value <= 2 * presence
 
@@ -145,7 +145,7 @@ def test_a_question_is_written_as_a_query_that_counts_records_of_the_domain_only
     }
     rng = np.random.default_rng(8)
     records = list(product(*domain.values()))
-    queries = {f"q{j}": [one for one in records if rng.random() < 0.3] for j in range(3)}
+    queries = {f"q{j}": [record for record in records if rng.random() < 0.3] for j in range(3)}
     queries |= {"smokers": {"smokes": True}, "all": {}, "rare": {"visits": [1, 2], "w": 1.5}}
     family = pkdp.CountingQueries.over(domain, queries)
     strange = [("<65", True, 3, 0.5), ("?", False, 0, 0.5), (None, True, 1, 1.5), ("<65", True, 1, 2.5)]

@@ -43,7 +43,7 @@ def matching(certificate: ReleaseCertificate, epsilon: float) -> tuple[Crowd, ..
     if not certificate.has_partial_knowledge:
         return knowing_all(certificate)
     crowds: dict[Crowd, None] = {}
-    for theorem in dict.fromkeys(applied.bound.theorem for applied in certificate.partial_bounds):
+    for theorem in certificate.partial_theorems:
         for crowd in _MATCHES[theorem](certificate, epsilon):
             if sum(group.people for group in crowd.unknown) <= MAX_PEOPLE and is_admitted(crowd, certificate):
                 crowds[knows_total(crowd, certificate.attacker)] = None

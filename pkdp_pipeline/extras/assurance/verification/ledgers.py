@@ -197,7 +197,7 @@ class Checked:
 
     Attributes
     ----------
-    held : int or None
+    head_position : int or None
         The event whose hash was given as the head; None if none was.
     remarks : tuple of str
         Further remarks, a line each.
@@ -205,7 +205,7 @@ class Checked:
 
     events: int
     head: str
-    held: int | None
+    head_position: int | None
     remarks: tuple[str, ...]
 
 
@@ -264,7 +264,7 @@ def check(ledger: Ledger, *, head: str | None) -> Checked:
             f"The chain holds the given head, event {head_position:,} of {events:,}; a cut after it would not show. A "
             "later head covers more:"
         )
-    return Checked(events=events, head=last or ledger.head(), held=head_position, remarks=tuple(remarks))
+    return Checked(events=events, head=last or ledger.head(), head_position=head_position, remarks=tuple(remarks))
 
 
 def _recompute(sealed: Sealed, recomputed: set[str]) -> None:

@@ -74,7 +74,7 @@ def document_of(value: Any) -> Any:
 
 def report_of_document(document: dict[str, Any]) -> Report:
     """Return the report of which `document_of` made a document that follows the schema."""
-    report: Report = _made(Report, document)
+    report: Report = _value_of(Report, document)
     return report
 
 
@@ -114,17 +114,17 @@ def _written(kind: Any, value: Any) -> Any:
     return [_written(inner[0], item) for item in value] if get_origin(kind) is tuple else value
 
 
-def _made(kind: Any, value: Any) -> Any:
+def _value_of(kind: Any, value: Any) -> Any:
     """Return a JSON value as the type that a field of a report has: what `_written` does, undone."""
     inner = get_args(kind)
     if NoneType in inner:
         return (
             None
             if value is None
-            else _made(next(alternative for alternative in inner if alternative is not NoneType), value)
+            else _value_of(next(alternative for alternative in inner if alternative is not NoneType), value)
         )
     if is_dataclass(kind):
-        members = {name: _made(hint, value[name]) for name, hint in _hints(kind).items() if name in value}
+        members = {name: _value_of(hint, value[name]) for name, hint in _hints(kind).items() if name in value}
         if kind is Statement:
             members.setdefault("named", (members["epsilon"], members["delta"]))
         if kind is BudgetLine and value["spent_state"] == "none":
@@ -133,7 +133,7 @@ def _made(kind: Any, value: Any) -> Any:
     if inner in _PAIRS:
         return tuple(value.values())
     if get_origin(kind) is tuple:
-        return tuple(_made(inner[0], item) for item in value)
+        return tuple(_value_of(inner[0], item) for item in value)
     if kind is float and value is None:
         return math.inf
     return {} if value is None else value

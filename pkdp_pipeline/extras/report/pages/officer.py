@@ -151,8 +151,8 @@ def _published(report: Report) -> Blocks:
             noise = noise_sentence(release.error, mechanism)
         filtered = None if context is None else context.where
         summed = None if context is None else context.summed
-        asked = asked_sentence(report.ledger.unit, release.table.columns, filtered, mechanism, summed)
-        yield "text", " ".join(filter(None, (spoken(asked, PLAIN), note, noise)))
+        question = asked_sentence(report.ledger.unit, release.table.columns, filtered, mechanism, summed)
+        yield "text", " ".join(filter(None, (spoken(question, PLAIN), note, noise)))
         table = release.table
         shown = fitting(len(table.counts), most)
         rows = [

@@ -17,7 +17,6 @@ from pkdp_pipeline.certificates.stronger import (
     again,
     are_surely_there,
     effort,
-    keys_of,
     knows_more,
     leaves,
     likelier,
@@ -258,7 +257,7 @@ def _words(field: Knowledge, releases: tuple[ReleaseCertificate, ...], *, each: 
         words = "people whose records the attacker does not know"
     elif field == "p_max_between":
         words = "how sure the attacker can be which of two cells a person is in"
-    elif any(OF_GROUPS & set(keys_of(leaf)) for leaf in releases):
+    elif any(OF_GROUPS & set(leaf.partial_theorems) for leaf in releases):
         words = "how sure the attacker can be that a person is in the group"
     elif all(cells_per_unit(leaf.mechanism) > 1 for leaf in releases):
         words = "how sure the attacker can be of a person's cell, told all her other cells"

@@ -19,8 +19,6 @@ from pkdp_pipeline.certificates.stronger import (
     again,
     are_surely_there,
     effort,
-    everything_known,
-    keys_of,
     knows_more,
     leaves,
     rests_on,
@@ -47,7 +45,7 @@ def listed(clauses: Iterable[str]) -> Worded:
 
 def place(releases: tuple[ReleaseCertificate, ...], *, each: bool) -> str:
     """Return where people are whose number matters to a threshold; `each` of several releases has such a place."""
-    places = {_place(keys_of(leaf), "each" if each else "the") for leaf in releases}
+    places = {_place(leaf.partial_theorems, "each" if each else "the") for leaf in releases}
     return places.pop() if len(places) == 1 else "counted in each release"
 
 
@@ -143,7 +141,7 @@ def more_sure(releases: tuple[ReleaseCertificate, ...], change: Change) -> str:
 
 
 def _surer(leaf: ReleaseCertificate, other: AttackerModel) -> list[str]:
-    keys, attacker = keys_of(leaf), leaf.attacker
+    keys, attacker = leaf.partial_theorems, leaf.attacker
     clauses = []
     at_most = _changed(attacker.p_max, other.p_max)
     at_least = _changed(attacker.p_min, other.p_min, up=True)
@@ -267,7 +265,7 @@ def what_if(certificate: Certificate, *, delta: float = 1e-6) -> tuple[Scenario,
     words, broken = _without_evidence(certificate)
     reading = _raised(Reading.of(broken, target), declared)
     rows.append(_scenario("no_evidence", words, reading, target))
-    reading = _raised(Reading.of(again(certificate, everything_known), target), most)
+    reading = _raised(Reading.of(again(certificate, lambda leaf: leaf.attacker.against_anyone()), target), most)
     rows.append(_scenario("everything_known", "knows everything about everybody else", reading, target))
     return tuple(rows)
 

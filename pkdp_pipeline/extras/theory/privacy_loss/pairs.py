@@ -88,7 +88,7 @@ def _noisy_counts(bound: Bound) -> list[tuple[float, int]] | None:
     most = 1 if isinstance(bound, WorstMaximum) else bound.releases if isinstance(bound, NoiseTotal) else every
     # Noise with nothing suppressed before it.
     noisy = [
-        (part.noise, part.cells if isinstance(part, NoiseLosses) else part.changes, times)
+        (part.noise, part.cells if isinstance(part, NoiseLosses) else part.units, times)
         for part, times in parts
         if isinstance(part, NoiseLosses) or (isinstance(part, NoiseCurve) and part.appears_at is None)
     ]

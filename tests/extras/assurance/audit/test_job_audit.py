@@ -132,7 +132,7 @@ def test_releases_of_a_job_are_audited_on_the_engines_that_are_named_or_said_not
     assert not (tmp_path / "ledger.sqlite").exists()
     assert not (tmp_path / "out").exists()
     once = list(dict.fromkeys(engines))
-    assert {(one.case, one.engine) for one in found.findings} == {(audited, engine) for engine in once}
+    assert {(finding.case, finding.engine) for finding in found.findings} == {(audited, engine) for engine in once}
     left_out = [("odd", engine) for engine in once] if "odd" in text else []
     assert [(one.case, one.engine) for one in found.not_audited] == left_out
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.theorems.sums import SumCurve
+from pkdp_pipeline.theorems.worst_case import SumCurve
 
 FRAME = pd.DataFrame(
     [(person, "ABC"[(person + row) % 3], row) for person in range(60) for row in range(3)],

@@ -115,7 +115,7 @@ Path("told.json").write_text(json.dumps(runs))
     )
     assert airflow.published() == ["2013-01-02", "2013-01-03", "2013-01-04", "2013-01-05"]
     assert [run["state"] for run in (first, later, again)] == ["success"] * 3
-    assert [one["period"] for one in later["value"]["periods"]] == ["2013-01-03", "2013-01-04", "2013-01-05"]
+    assert [period["period"] for period in later["value"]["periods"]] == ["2013-01-03", "2013-01-04", "2013-01-05"]
     assert again["value"]["periods"] == later["value"]["periods"][-1:]
     # What Airflow shows to everybody who may see the DAG is public.
     release = pkdp.read_release(airflow.out / "2013-01-02" / "aircraft_by_carrier.parquet")
@@ -195,8 +195,8 @@ Path("told.json").write_text(json.dumps(runs))
 """,
     )
     assert [one["state"] for one in (published, missed, closed, early)] == ["success", "success", "skipped", "failed"]
-    assert [one["period"] for one in published["value"]["periods"]] == ["2013-W02"]
-    assert [one["period"] for one in missed["value"]["periods"]] == ["2013-W04", "2013-W05"]
+    assert [period["period"] for period in published["value"]["periods"]] == ["2013-W02"]
+    assert [period["period"] for period in missed["value"]["periods"]] == ["2013-W04", "2013-W05"]
     assert airflow.published() == ["2013-W02", "2013-W04", "2013-W05"]
     assert "2099-W01 is not over" in airflow.printed
     assert asked == ["2013-01-07", "2013-01-14"]

@@ -83,7 +83,7 @@ Path("told.json").write_text(json.dumps(runs))
     assert metadata["epsilon"] == release.certificate.epsilon(1e-6)
     assert metadata["dagster/row_count"] == len(release.table)
     assert metadata["parquet"] == str(flights.out / "2013-01-02" / "aircraft_by_carrier.parquet")
-    columns = [(one["name"], one["type"]) for one in metadata["dagster/column_schema"]["columns"]]
+    columns = [(column["name"], column["type"]) for column in metadata["dagster/column_schema"]["columns"]]
     assert columns == [(name, str(kind)) for name, kind in release.table.dtypes.items()]
     assert first["checks"] == again["checks"] == [[["public", "aircraft_by_carrier"], "input", True]]
     assert metadata["table"].splitlines()[0] == "| carrier | count |"

@@ -169,7 +169,7 @@ def test_numbers_have_two_decimals_and_keep_their_places():
     root = Tree.fromstring(figures.inline_svg(draw, name="a", title="t", description="d", width=200, height=100))
     (path,) = [element for element in root.iter(f"{SVG}path") if element.get("clip-path")]
     numbers = [one for one in path.get("d").split() if one not in "ML"]
-    assert max(len(one.partition(".")[2]) for one in numbers) == 2
+    assert max(len(number.partition(".")[2]) for number in numbers) == 2
     x, y = np.array(numbers, dtype=float).reshape(-1, 2).T
     assert x[1] == pytest.approx(x[2], abs=0.02)
     assert x[3] - x[0] == pytest.approx(3 * (x[1] - x[0]), abs=0.06)

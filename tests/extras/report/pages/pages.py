@@ -67,5 +67,5 @@ def drawn(report: Report) -> dict[int, Promise]:
 
 
 def _numbers(promise: Promise) -> object:
-    rows = [(one.kind, one.epsilon, one.delta_at_one) for one in promise.scenarios]
+    rows = [(scenario.kind, scenario.epsilon, scenario.delta_at_one) for scenario in promise.scenarios]
     return promise.curve, [(one.values, one.epsilons) for one in promise.knowledge], rows

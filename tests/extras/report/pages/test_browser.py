@@ -144,7 +144,10 @@ def test_axe_finds_nothing(opened, name, scheme, width):
     with opened(name, scheme=scheme, width=width) as shown:
         shown.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
         found = Axe().run(shown)
-        wrong = [f"{one['impact']}: {one['id']}: {one['nodes'][0]['html']}" for one in found.response["violations"]]
+        wrong = [
+            f"{violation['impact']}: {violation['id']}: {violation['nodes'][0]['html']}"
+            for violation in found.response["violations"]
+        ]
         assert wrong == []
         assert len(found.response["passes"]) > 20
 

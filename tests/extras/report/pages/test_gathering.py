@@ -202,7 +202,7 @@ def test_the_newest_revision_is_shown(job, tmp_path):
     result = run_job(read, DAY, revise=True)
     report = report_of(read, DAY)
     assert [view.revision for view in report.releases] == [2, 2]
-    assert [view.id for view in report.releases] == [one.release.id for one in result.releases]
+    assert [view.id for view in report.releases] == [release.release.id for release in result.releases]
     assert report.releases[1].table.counts[0] > 300
     assert report.ledger.releases == 4
     assert not any("not of this job" in remark for remark in report.ledger.remarks)
@@ -300,10 +300,10 @@ OTHER = PARTLY.replace("p_min = 0.5", "").replace("p_max = 0.5", "").replace("un
 
 def all_numbers(report):
     """Every ε that the report claims, besides that of the lead."""
-    return [one.epsilon for one in report.ledger.points] + [
+    return [point.epsilon for point in report.ledger.points] + [
         epsilon
         for promise in report.promises
-        for epsilon in (promise.statement.epsilon, *(one.epsilon for one in promise.scenarios))
+        for epsilon in (promise.statement.epsilon, *(scenario.epsilon for scenario in promise.scenarios))
     ]
 
 

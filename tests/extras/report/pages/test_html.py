@@ -147,7 +147,7 @@ def test_a_table_has_a_caption_and_its_headings_a_scope(name):
             assert one.attributes["role"] == "region"
             assert one.attributes["tabindex"] == "0"
     folded = {id(one) for figure in root.all("figure") for one in figure.all("table")}
-    numbered = [re.match(r"Table (\d+)\.", one.one("caption").text) for one in tables if id(one) not in folded]
+    numbered = [re.match(r"Table (\d+)\.", table.one("caption").text) for table in tables if id(table) not in folded]
     assert [int(found[1]) for found in numbered] == list(range(1, len(numbered) + 1))
     for number, figure in enumerate(root.all("figure"), start=1):
         for one in figure.all("table"):
@@ -338,12 +338,12 @@ def test_what_if_and_what_the_attacker_knows(name):
         if promise.scenarios and number in drawn(report):
             assert rows(root, f"what-if-{number}") == [
                 [
-                    plain(one.words),
-                    "none" if one.epsilon == math.inf else rounded_up(one.epsilon),
-                    rounded_up(one.delta_at_one),
-                    plain(one.verdict),
+                    plain(scenario.words),
+                    "none" if scenario.epsilon == math.inf else rounded_up(scenario.epsilon),
+                    rounded_up(scenario.delta_at_one),
+                    plain(scenario.verdict),
                 ]
-                for one in promise.scenarios
+                for scenario in promise.scenarios
             ]
 
 

@@ -98,7 +98,7 @@ def test_every_attacker_and_assumption_is_on_the_pages():
     first, *others = clinic_report().promises
     promise = dataclasses.replace(first, statement=shown, certificate=document)
     report = dataclasses.replace(clinic_report(), promises=(promise, *others))
-    said, words = json.dumps([one.blocks for one in sections(report)], ensure_ascii=False), _Words(report)
+    said, words = json.dumps([section.blocks for section in sections(report)], ensure_ascii=False), _Words(report)
     assert "An attacker fits all of these descriptions" in said
     assert len(shown.attackers) == 3
     for assumption in shown.assumptions:
@@ -130,8 +130,8 @@ def test_what_is_true_of_some_releases_is_a_value_also_when_it_is_read_back():
         (pkdp.certify(pkdp.Count(k=k), pkdp.AttackerModel(p_max=k / 400)), times) for k, times in ((40, 3), (80, 1))
     ]
     said = Statement.of(pkdp.compose(parts, pkdp.IndependentGivenHabits()))
-    assert [(some.number, some.releases) for some in said.attackers] == [(3, 4), (1, 4)]
-    assert {f"The attacker is {some.text}." for some in said.attackers} <= {some.text for some in said.of_some}
+    assert [(attacker.number, attacker.releases) for attacker in said.attackers] == [(3, 4), (1, 4)]
+    assert {f"The attacker is {attacker.text}." for attacker in said.attackers} <= {some.text for some in said.of_some}
     for some in said.of_some:
         assert str(some) in said.assumptions
     first, *others = clinic_report().promises
@@ -150,7 +150,7 @@ def test_where_noise_protects_nothing_has_to_be_argued():
 def test_releases_that_do_not_add_up_are_said_to():
     report = clinic_report()
     ledger = dataclasses.replace(report.ledger, total=None, reason="No evidence.")
-    releases = tuple(dataclasses.replace(one, promise=0) for one in report.releases)
+    releases = tuple(dataclasses.replace(release, promise=0) for release in report.releases)
     alone = dataclasses.replace(
         report, lead=None, lead_reason="No evidence.", promises=report.promises[1:], releases=releases, ledger=ledger
     )

@@ -85,7 +85,7 @@ def test_success_is_silent_on_the_error_stream(far_apart, command, monkeypatch, 
         done = pkdp(command[0], far_apart, *command[1:])
     assert done.exit_code == 0, done.output
     assert done.stderr == ""
-    assert [str(one.message) for one in remarks] == []
+    assert [str(remark.message) for remark in remarks] == []
     assert caplog.records == []
 
 

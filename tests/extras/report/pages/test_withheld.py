@@ -86,7 +86,7 @@ def test_what_follows_from_printed_totals_is_said_everywhere(undrawn):
 
 def test_exact_totals_beside_a_table_assume_nothing_of_their_own(undrawn):
     _, _, report = ran()
-    assert [one.startswith("The attacker is ") for one in report.lead.assumptions].count(True) == 1
+    assert [assumption.startswith("The attacker is ") for assumption in report.lead.assumptions].count(True) == 1
     for form in ("html", "md"):
         page, _, _ = render(report, form, "officer").partition("<!-- pkdp-report")
         assert NOTHING_ASSUMED not in page

@@ -119,7 +119,7 @@ def _split_sum(theorem: str, parts: Parts, epsilon: float = 0.0, delta: float = 
 
 
 def _quick(part: Part) -> tuple[Bound, ...]:
-    return tuple(bound for bound in part.bounds if bound.theorem != _SLOW_THEOREM)
+    return tuple(bound.quick for bound in part.bounds if bound.theorem != _SLOW_THEOREM)
 
 
 def _repeatable(part: Part) -> Thresholding | None:

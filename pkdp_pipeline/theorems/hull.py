@@ -46,8 +46,10 @@ def where_it_falls(bounds: tuple[Bound, ...]) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=64)
-def hull_atoms(bounds: tuple[Bound, ...]) -> Atoms:
-    """Return losses, P-masses and infinite mass of a pair, its own mirror image, dominating every bound's minimum.
+def hull_atoms(bounds: tuple[Bound, ...], reverse: tuple[Bound, ...] | None = None) -> Atoms:
+    """Return losses, P-masses and infinite mass of a pair dominating the smallest of `bounds`.
+
+    `reverse`: bounds in the other order; without them `bounds` hold in both, and the pair is its own mirror image.
 
     Notes
     -----
@@ -57,7 +59,23 @@ def hull_atoms(bounds: tuple[Bound, ...]) -> Atoms:
     Beyond the last point nothing is assumed: what is left there counts as infinite loss. *Guarantee*: the profile
     is nowhere below the true one, in either order. *Rounding*: up.
     """
-    points, values = _sampled(bounds)
+    forward = _sampled(bounds)
+    backward = forward if reverse is None else _sampled(reverse)
+    # At ε = 0 both orders are one. Rounding, too, must not leave Q the larger mass: more of P has the least loss.
+    forward[1][0] = backward[1][0] = max(forward[1][0], backward[1][0])
+    points, masses, infinite = _positive_losses(*forward)
+    against, weights, other = _positive_losses(*backward)
+    more = other - infinite - (weights * np.expm1(-against)).sum() + (masses * np.expm1(-points)).sum()
+    masses[0] += max(0.0, float(more)) / -math.expm1(-points[0])
+    negative = weights * np.exp(-against) * (1.0 + (8.0 + 4.0 * against) * UNIT)
+    used = math.fsum(masses.tolist()) + math.fsum(negative.tolist()) + infinite
+    middle = max(0.0, 1.0 - used + 16.0 * UNIT)
+    losses = np.concatenate([-against[::-1], [0.0], points])
+    return losses, np.concatenate([negative[::-1], [middle], masses]), infinite
+
+
+def _positive_losses(points: Array, values: Array) -> Atoms:
+    """Return the positive losses of a pair with a profile at or above these values, their masses, and what is left."""
     corners = _lower_hull(points, values)
     points, values = points[corners], values[corners]
     falls, gaps = values[:-1] - values[1:], np.diff(points)
@@ -73,12 +91,7 @@ def hull_atoms(bounds: tuple[Bound, ...]) -> Atoms:
     with np.errstate(invalid="ignore"):
         missing = np.where(values > 0.0, values / again, 1.0)
     scale = max(1.0, float(missing.max(initial=1.0))) * (1.0 + (4.0 * len(points) + 64.0) * UNIT)
-    masses, infinite = masses * scale, min(1.0, infinite * scale)
-    negative = masses * np.exp(-points) * (1.0 + (8.0 + 4.0 * points) * UNIT)
-    used = math.fsum(masses.tolist()) + math.fsum(negative.tolist()) + infinite
-    middle = max(0.0, 1.0 - used + 16.0 * UNIT)
-    losses = np.concatenate([-points[::-1], [0.0], points])
-    return losses, np.concatenate([negative[::-1], [middle], masses]), infinite
+    return points, masses * scale, min(1.0, infinite * scale)
 
 
 def hull_pair(bound: Bound) -> Pair:

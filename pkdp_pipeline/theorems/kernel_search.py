@@ -50,6 +50,10 @@ _GROWTH_FACTOR = 1.3
 """The end of a search is found in steps by this factor."""
 
 
+Orders = tuple[int, ...]
+BOTH: Orders = (1, -1)
+
+
 class Coins(NamedTuple):
     """The other people: any number of them up to `most`, each counted with chance `p`."""
 
@@ -107,6 +111,10 @@ class KernelSearch:
         At or above what is told besides, at each ε, whatever the number of people.
     exponent : float
         Counts less likely than ``e^-exponent`` are not looked at.
+    orders : tuple of int
+        1 is the target present against absent, -1 the other order.
+    negligible : float
+        The search ends as well where no bound exceeds this.
 
     Notes
     -----
@@ -122,7 +130,10 @@ class KernelSearch:
         slack: float,
         others: Array | float = 0.0,
         exponent: float = _PRECISIONS[0][0],
+        orders: Orders = BOTH,
+        negligible: float = 0.0,
     ) -> None:
+        self.orders, self.negligible = orders, negligible
         self.kernel, self.coins, self.epsilons, self.slack = kernel, coins, epsilons, slack
         self.others, self.growth, self.exponent = others + np.zeros(len(epsilons)), np.exp(epsilons), exponent
         many = len(epsilons)
@@ -171,7 +182,7 @@ class KernelSearch:
         return optimum
 
     def _enough(self, column: Whole) -> Array:
-        enough: Array = (1.0 + self.slack) * self.optimum.best[column]
+        enough: Array = np.maximum((1.0 + self.slack) * self.optimum.best[column], self.negligible)
         return enough
 
     def _top(self, m: int) -> int:
@@ -186,15 +197,21 @@ class KernelSearch:
 
     def beside(self, m: int, growths: Array) -> tuple[Array, Array]:
         """Return the same at any e^ε, but for `others`."""
+        least, most = self.each(m, growths)
+        return least.max(axis=0), most.max(axis=0)
+
+    def each(self, m: int, growths: Array) -> tuple[Array, Array]:
+        """Return the same of each order, shape (orders, growths)."""
         place, growth = self._place(m, self._top(m)), growths[:, None]
         less, more = 1.0 - place.budget, 1.0 + place.budget
         lower, upper = [], []
-        for first, second in ((place.present[0], place.absent[0]), (place.absent[0], place.present[0])):
+        lives = place.present[0], place.absent[0]
+        for first, second in (lives[::step] for step in self.orders):
             lower.append(np.maximum(0.0, first * less - growth * more * second).sum(axis=1))
             upper.append(np.maximum(0.0, first * more - growth * less * second).sum(axis=1))
         lost = (1.0 + growths) * place.rest
-        least: Array = np.maximum(0.0, np.maximum(*lower) * (1.0 - 1e-12) - lost)
-        most: Array = np.maximum(*upper) * (1.0 + 1e-12) + lost + UNDERFLOW_MASS
+        least: Array = np.maximum(0.0, np.stack(lower) * (1.0 - 1e-12) - lost)
+        most: Array = np.stack(upper) * (1.0 + 1e-12) + lost + UNDERFLOW_MASS
         return least, most
 
     def _enter(self, m: int) -> None:
@@ -234,15 +251,20 @@ class KernelSearch:
 
     def between(self, first: int, last: int, column: Whole) -> Array:
         """Return bounds on the divergence beside any number of people in a block, at some ε."""
+        bounds: Array = self.ends(first, last, self.growth[column]).max(axis=(0, 1)) + self.others[column]
+        return np.minimum(1.0, np.nan_to_num(bounds, nan=1.0))
+
+    def ends(self, first: int, last: int, growths: Array) -> Array:
+        """Return the same, but for `others`, of each order and at either end, shape (orders, 2, growths)."""
         top, distance = self._top(last), last - first
         places = self._place(first, top), self._place(last, top)
         present = np.stack([place.present for place in places])[:, None]
         absent = np.stack([place.absent for place in places])[:, None]
         bend = self.coins.p**2 * (distance * distance // 4) / 2.0 * (1.0 + 8.0 * UNIT)
-        growth, budget, bound = self.growth[column][:, None], places[0].budget, np.zeros(len(column))
+        growth, budget, bounds = growths[:, None], places[0].budget, []
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             lives = tuple(zip((present, absent), self._last(first, distance, top), strict=True))
-            for (one_life, ahead), (other, behind) in (lives, lives[::-1]):
+            for (one_life, ahead), (other, behind) in (lives[::step] for step in self.orders):
                 error = budget * (one_life[:, :, -1] + growth * other[:, :, -1])
                 above = ahead + growth * behind
                 for level in range(_LEVELS - 1, 0, -1):
@@ -250,15 +272,13 @@ class KernelSearch:
                     ends = sign * (one_life[:, :, level] - growth * other[:, :, level]) + error
                     above = np.maximum(0.0, ends.max(axis=0) + bend * above)
                 ends = one_life[:, :, 0] * (1.0 + budget) - growth * (1.0 - budget) * other[:, :, 0]
-                bound = np.maximum(bound, np.maximum(0.0, ends + bend * above).sum(axis=2).max(axis=0))
+                bounds.append(np.maximum(0.0, ends + bend * above).sum(axis=2))
             # Of every level, counts left out are added as if they told all; four times as much for each difference.
             lost = (places[1].rest + 2.0 * math.exp(-self.exponent)) * sum(
                 (4.0 * bend) ** n for n in range(_LEVELS + 1)
             )
-        bounds: Array = (
-            (bound + (1.0 + self.growth[column]) * lost) * (1.0 + 1e-10) + UNDERFLOW_MASS + self.others[column]
-        )
-        return np.minimum(1.0, np.nan_to_num(bounds, nan=1.0))
+            result: Array = (np.stack(bounds) + (1.0 + growths) * lost) * (1.0 + 1e-10) + UNDERFLOW_MASS
+        return result
 
     def _last(self, first: int, distance: int, top: int) -> tuple[Array, Array]:
         """Return at or above what absolute values of the last differences of all laws in a block publish."""
@@ -279,11 +299,14 @@ class KernelSearch:
         The kernel is the same as one to which more people are noise but for few counts, of which more people have less.
         """
         kernel, count = self.kernel.for_large_counts
-        _, most = KernelSearch(kernel, self.coins, self.epsilons, self.slack, exponent=self.exponent).exact(m)
+        most = self._of(kernel).exact(m)[1]
         law, _ = _law(m, self.coins.p, top := self._top(m))
         few = float(law[:count].sum()) * (1.0 + self._budget(top)) + UNDERFLOW_MASS
-        bounds: Array = most + (1.0 + self.growth) * few * (1.0 + 1e-12) + self.others
+        bounds: Array = most + (1.0 + self.growth) * few * (1.0 + 1e-12)
         return bounds
+
+    def _of(self, kernel: Kernel) -> KernelSearch:
+        return KernelSearch(kernel, self.coins, self.epsilons, self.slack, self.others, self.exponent, self.orders)
 
     def _ends(self) -> Whole:
         """Return for every ε so many people, that more need not be looked at."""

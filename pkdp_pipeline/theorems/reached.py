@@ -9,14 +9,12 @@ from itertools import product
 
 import numpy as np
 
-from pkdp_pipeline.theorems.binomial_tails import MIN_P, binomial_weights
+from pkdp_pipeline.theorems.binomial_tails import binomial_weights
 from pkdp_pipeline.theorems.bound import Bound
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
-from pkdp_pipeline.theorems.channel import Channel
-from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
+from pkdp_pipeline.theorems.channel import Channel, bernstein
 from pkdp_pipeline.theorems.rounding import TINY, Array, Whole
 from pkdp_pipeline.theorems.two_looks import lives_of
-from pkdp_pipeline.theorems.waiting_pair import crowds_reach
 
 _MAX_PEOPLE = 600
 """Attackers with more unknown people than this are not tried."""
@@ -56,7 +54,7 @@ def _gain(first: Array, second: Array, epsilon: float) -> Array:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Attained(Bound):
+class Attained(Bound):
     """The divergence attained by attackers that are tried; nothing is certified."""
 
     def rounding(self, epsilons: Array) -> Array:
@@ -73,7 +71,7 @@ class _Attained(Bound):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reached(_Attained):
+class Reached(Attained):
     """Attackers who know nobody, with people of at most two kinds, on a count; nothing is certified.
 
     Parameters
@@ -103,7 +101,7 @@ class Reached(_Attained):
     release_threshold: int | None = None
 
     def _apart(self, epsilons: Array, attained: Array) -> Array:
-        apart, boxed = _Attained._apart(self, epsilons, attained), self._boxed()
+        apart, boxed = Attained._apart(self, epsilons, attained), self._boxed()
         # A climb may end elsewhere on another processor, and nowhere above what is certified.
         return apart if boxed is None else np.maximum(apart, boxed.certified(epsilons) - attained)
 
@@ -219,32 +217,7 @@ def _noised(counts: Whole, noise: float, release: int | None, reach: int, most: 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReachedThroughAbsence(_Attained):
-    """Two crowds before two cells behind a threshold and noise: of one may be in the first, of the other in the second.
-
-    `presence`: what one of the cells tells.
-
-    *Guarantee*: the attained side is at or below the divergence of one declared attacker; the certified side is 1.
-    *Rounding*: downward.
-    """
-
-    presence: NoisyThreshold
-
-    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
-        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
-        cell = self.presence
-        attained = cell.bracket(epsilons)[0].copy()
-        # Crowds are looked for from those on that just reach either threshold.
-        thresholds = {cell.k, max(cell.k, cell.release_threshold or 0)} if cell.p >= MIN_P and cell.k > 1 else set()
-        for row, epsilon in enumerate(epsilons.tolist()):
-            for k in thresholds:
-                crowds = crowds_reach((k, k), cell.p, cell.cap, epsilon, lambda people, p, k: cell.crowd(people))
-                attained[row] = max(attained[row], crowds)
-        return attained, np.ones(len(epsilons))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReachedBetween(_Attained):
+class ReachedBetween(Attained):
     """Attackers on two noised cells between which everybody whom they do not know tosses a coin.
 
     Parameters
@@ -308,3 +281,107 @@ def _attained_by_cells(bound: ReachedBetween, epsilons: tuple[float, ...]) -> tu
         for pair in (lives, lives[::-1]):
             attained = np.maximum(attained, [float(_gain(*pair, epsilon)[0]) for epsilon in epsilons])
     return tuple(attained.tolist())
+
+
+_WINDOW_EXPONENT, _SEEN_IN = 40.0, 128
+"""Numbers of people less likely than e^-40 are left out; the other cells' sum is looked at in so many intervals."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReachedBesideOthers(Attained):
+    """People who may be in other noised cells as well, whose sum hides how many may be in the target's.
+
+    Parameters
+    ----------
+    p_min : float
+        Everybody is in each cell that the target may be in with this probability.
+    p : float, optional
+        Everybody is in the target's cell, absent, or, as likely as `p` allows, in one of the others; None for a target
+        in one of two cells, beside whom nobody is absent.
+    others : int
+        How many other cells there are.
+    unknown : int
+        So many people are unknown.
+    noise : float
+        ε0 of two-sided geometric noise in each cell.
+
+    Notes
+    -----
+    *Guarantee*: the attained side is at or below the divergence of one declared attacker; the certified side is 1.
+    *Rounding*: downward, by 1e-11 of each chance; what is left out is taken off. *Source*: `docs/mathematics.md`,
+    section 6, "Two noisy looks", and theorem F.
+    """
+
+    p_min: float
+    unknown: int
+    noise: float
+    others: int
+    p: float | None = None
+
+    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
+        attained = np.zeros(len(epsilons))
+        if self.others and 0 < self.unknown <= _MAX_PEOPLE_IN_CELLS:
+            present, absent = _beside_others(self)
+            for first, second in ((present, absent), (absent, present)):
+                gains = np.array([float(_gain(first, second, epsilon)[0]) for epsilon in epsilons.tolist()])
+                lost = 8.0 * math.exp(-_WINDOW_EXPONENT) * (1.0 + np.exp(np.minimum(epsilons, 700.0)))
+                attained = np.maximum(attained, gains - lost)
+        return attained, np.ones(len(epsilons))
+
+    @property
+    def elsewhere(self) -> float:
+        """The probability of the other cells together."""
+        if self.p is None:
+            return 1.0 - 2.0 * self.p_min
+        return (1.0 - self.p_min) * self.others * self.p / (1.0 - self.p + self.others * self.p)
+
+
+def _window(people: int, chance: float) -> tuple[int, int]:
+    """Return numbers outside of which, on either side, less than `_WINDOW_EXPONENT` allows are (Bernstein's)."""
+    spread = bernstein(people * chance * (1.0 - chance), _WINDOW_EXPONENT)
+    return max(0, math.floor(people * chance - spread)), min(people, math.ceil(people * chance + spread))
+
+
+def _look(low: int, high: int, noise: float) -> Array:
+    """Return what is shown of counts from `low` to `high` with noise; values beyond them all are merged."""
+    counts = np.arange(low, high + 1)
+    with np.errstate(under="ignore"):
+        chances = np.exp(-noise * np.abs(counts[:, None] - counts)) * math.tanh(0.5 * noise)
+    chances[:, [0, -1]] /= -math.expm1(-noise)
+    result: Array = chances
+    return result
+
+
+@lru_cache(maxsize=16)
+def _beside_others(bound: ReachedBesideOthers) -> tuple[Array, Array]:
+    """Return what all cells show in the target's two lives, a row each."""
+    people, noise = bound.unknown, bound.noise
+    least, most = _window(people, bound.elsewhere)
+    weights = binomial_weights(people, bound.elsewhere, least, most)
+    # How many are elsewhere, as their cells show it with the noise of each.
+    reach = math.ceil(_CUTOFF_EXPONENT / noise) if bound.others > 1 else 0
+    shown = _look(least - reach, most + reach, noise)
+    for _ in range(bound.others - 1):
+        shown = shown @ _look(least - reach, most + reach, noise)
+    shown = shown[reach : len(shown) - reach]
+    edges = np.unique(np.linspace(0, shown.shape[1], min(_SEEN_IN, shown.shape[1]), endpoint=False).astype(int))
+    shown = np.add.reduceat(shown, edges, axis=1) * weights[:, None]
+    low, high = _window(people, bound.p_min)
+    chance = 0.5 if bound.p is None else bound.p_min / (1.0 - bound.elsewhere)
+    laws = np.zeros((most - least + 1, high - low + 1))
+    for row, count in enumerate(range(people - least, people - most - 1, -1)):
+        start, end = low, min(high, count)
+        if start <= end:
+            laws[row, : end - start + 1] = binomial_weights(count, chance, start, end)
+    look = _look(low, high + 1, noise)
+    with_target, without = look[1:], look[:-1]
+    if bound.p is not None:
+        return (with_target.T @ laws.T @ shown).reshape(1, -1), (without.T @ laws.T @ shown).reshape(1, -1)
+    # Of two cells the law of both counts, for each interval in which the number elsewhere is seen.
+    both = np.zeros((shown.shape[1], high - low + 1, high - low + 1))
+    for row, count in enumerate(range(people - least, people - most - 1, -1)):
+        first = np.arange(max(low, count - high), min(high, count - low) + 1)
+        both[:, first - low, count - first - low] = laws[row, first - low] * shown[row][:, None]
+    lives = (with_target.T @ both @ without, without.T @ both @ with_target)
+    return lives[0].reshape(1, -1), lives[1].reshape(1, -1)

@@ -15,10 +15,10 @@ from pkdp_pipeline.model.wording import Worded
 from pkdp_pipeline.theorems import words
 from pkdp_pipeline.theorems.bound import MAX_NOISE, PAPER, Applied, Theorem
 from pkdp_pipeline.theorems.box_rules import IN_A_BOX, behind_noise
-from pkdp_pipeline.theorems.hull import TwoCells
 from pkdp_pipeline.theorems.noisy_between import MIN_ENUMERATED_NOISE, NoisyBetween, enough_people
+from pkdp_pipeline.theorems.noisy_crowd import NoisyTwoCells, ReachedThroughAbsence
 from pkdp_pipeline.theorems.noisy_threshold import MAX_KNOWN
-from pkdp_pipeline.theorems.reached import ReachedBetween, ReachedThroughAbsence
+from pkdp_pipeline.theorems.reached import ReachedBetween
 from pkdp_pipeline.theorems.rounding import TINY, ball_above, ball_below
 from pkdp_pipeline.theorems.sampled import SAMPLED
 from pkdp_pipeline.theorems.thresholding import Threshold, Thresholding, ValueThroughAbsence
@@ -112,7 +112,7 @@ def _value_behind_noise(mechanism: Histogram, attacker: AttackerModel, left: fro
     told_apart = _told_apart(noise.epsilon, release - mechanism.k)
     alone = attacker.known == 0 and attacker.p_max_between is None and not attacker.p_min
     attack = ReachedThroughAbsence(theorem="attack", presence=presence)
-    bound = TwoCells(theorem="noisy_value", presence=presence, told_apart=told_apart)
+    bound = NoisyTwoCells(theorem="noisy_value", presence=presence, told_apart=told_apart)
     return Applied(bound=bound, attack=attack if alone else None)
 
 

@@ -20,11 +20,11 @@ from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, noised_below
 from pkdp_pipeline.model.wording import Worded
 from pkdp_pipeline.theorems import words
 from pkdp_pipeline.theorems.binomial_tails import binomial_below, binomial_weights
-from pkdp_pipeline.theorems.bound import MAX_NOISE, PAPER, Applied, Theorem
+from pkdp_pipeline.theorems.bound import MAX_NOISE, PAPER, Applied, Bound, Largest, Theorem
 from pkdp_pipeline.theorems.counting import Counting, Uncertain
 from pkdp_pipeline.theorems.hull import TwoCells
 from pkdp_pipeline.theorems.noised_below import NoisedBelow
-from pkdp_pipeline.theorems.reached import ReachedBetween
+from pkdp_pipeline.theorems.reached import ReachedBesideOthers, ReachedBetween
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, Whole, float_below
 from pkdp_pipeline.theorems.thresholding import Threshold
 from pkdp_pipeline.theorems.tilted_inversion import TwoCoinTails
@@ -71,29 +71,34 @@ _ASKS = "protects='value' asks whether it hides which cell a person is in"
 _SHOWS_WHO_IS_THERE = Worded(lambda say: f"{_WHO_IS_THERE}; {_ASKS}", _WHO_IS_THERE)
 
 
-def _in_a_table(bound: Options, cells: float) -> Options | Counting:
+def _in_a_table(bound: Options, cells: float) -> Bound:
     """Return what people of a table of `cells` cells reach; of infinitely many: of some table that they fit."""
     least, p = Fraction(bound.p_min), Fraction(bound.p)
+    others = int(min(math.floor((1 - least / p) / least), cells - 1))
     if bound.noise is None:
-        others = min(math.floor((1 - least / p) / least), cells - 1)
         elsewhere = least * p / (1 - p) * Fraction(others)
         return replace(bound, p=min(bound.p, float_below((least + elsewhere) / (1 + elsewhere))))
-    # The other cells have noise, too, so that nobody sees who is in them: a table of one cell tells more.
-    others = 0 if cells == math.inf else cells - 1
-    p_max = max(bound.p_min, float_below(p * (1 - Fraction(others) * least)))
-    return Counting(theorem=bound.theorem, unknown=bound.unknown, p_min=bound.p_min, p_max=p_max, noise=bound.noise)
+    # The other cells have noise, too, which hides who is in them: a table of one cell tells more, or their sum does.
+    alone = 0 if cells == math.inf else int(cells) - 1
+    people = _people(bound)
+    box = Counting(**people, p_max=max(bound.p_min, float_below(p * (1 - Fraction(alone) * least))))
+    return Largest(theorem=bound.theorem, parts=(box, ReachedBesideOthers(**people, p=bound.p, others=others)))
+
+
+def _people(bound: Options) -> dict[str, Any]:
+    return {"theorem": bound.theorem, "unknown": bound.unknown, "p_min": bound.p_min, "noise": bound.noise}
 
 
 def _declared(applied: Applied, cells: int) -> Applied:
-    """Return what theorem F says of a table of this many declared cells; one cell is a count in a box."""
-    assert isinstance(applied.bound, Options)
-    attack = None if applied.attack is None else _in_a_table(applied.bound, cells)
+    """Return what is said of a table of this many declared cells; one cell is a count in a box."""
+    options, attack = applied.bound, applied.attack
+    assert isinstance(options, Options)
+    if options.looks > 1:
+        # Of several options, where there are two, no third one shows anything.
+        return replace(applied, attack=attack.parts[0]) if cells < 3 and isinstance(attack, Largest) else applied
     if cells > 1:
-        return replace(applied, attack=attack)
-    options = applied.bound
-    box = Counting(
-        theorem=options.theorem, unknown=options.unknown, p_min=options.p_min, p_max=options.p, noise=options.noise
-    )
+        return replace(applied, attack=attack and _in_a_table(options, cells))
+    box = Counting(**_people(options), p_max=options.p)
     return Applied(bound=box, attack=attack and box)
 
 
@@ -111,16 +116,16 @@ def _noised(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str],
     bound = replace(applied.bound, theorem=f"noisy_{applied.bound.theorem}", noise=looks * noise, looks=looks)
     assert attacker.p_min is not None
     if value:
-        # The others' cells have noise, too, so that nobody sees who is no coin: the table has two cells.
+        # The others' cells have noise, too, so that nobody sees exactly who is no coin: the table has two cells.
         alone = attacker.p_max is None and attacker.p_max_between is None
-        attack = ReachedBetween(
-            theorem="attack",
-            p=float_below(1 - Fraction(attacker.p_min)),
-            noise=noise,
-            release_threshold=mechanism.release_threshold,
-            unknown=applied.bound.unknown,
-            cap=attacker.unknown_max,
-        )
+        people: dict[str, Any] = {"theorem": "attack", "noise": noise, "unknown": applied.bound.unknown}
+        release, p = mechanism.release_threshold, float_below(1 - Fraction(attacker.p_min))
+        attack: Bound = ReachedBetween(p=p, release_threshold=release, cap=attacker.unknown_max, **people)
+        if release is None and attacker.p_min <= 1.0 / 3.0:
+            # Or three, of which the third shows how many are in neither, within its noise.
+            attack = Largest(
+                theorem="attack", parts=(attack, ReachedBesideOthers(p_min=attacker.p_min, others=1, **people))
+            )
         return Applied(bound=bound, attack=attack if alone else None)
     return Applied(bound=bound, attack=_in_a_table(bound, math.inf) if mechanism.release_threshold is None else None)
 
@@ -178,6 +183,7 @@ WITHOUT_A_THRESHOLD = (
         title="Counts of several options with noise: two noisy looks at one number",
         formal=None,
         citation="docs/mathematics.md, section 6, two looks",
+        declared=_declared,
         rule=partial(_noised, value=True),
     ),
 )

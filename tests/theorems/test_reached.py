@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import replace
 from itertools import combinations_with_replacement, product
@@ -17,7 +18,7 @@ from oracle.releases import count_losses, larger_loss, table_losses
 from thorough import thinned
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.theorems.reached import Reached, ReachedBetween
+from pkdp_pipeline.theorems.reached import Reached, ReachedBesideOthers, ReachedBetween
 
 SHAPES = st.fixed_dictionaries(
     {
@@ -188,3 +189,36 @@ def test_whoever_knows_people_is_unsure_of_all_who_are_declared_unknown() -> Non
         for known in (0, 1)
     )
     assert 0.0 < attained <= exact <= certified
+
+
+@pytest.mark.parametrize(("p", "others", "people"), [(None, 1, 4), (0.5, 2, 3), (0.4, 1, 5)])
+def test_other_cells_show_no_more_than_all_cells_do(p: float | None, others: int, people: int) -> None:
+    """Their sum is part of what is shown: against all cells of the table, each with its noise."""
+    noise, p_min, alpha = 1.0, 0.1, math.exp(-1.0)
+    attack = ReachedBesideOthers(theorem="", p_min=p_min, unknown=people, noise=noise, others=others, p=p)
+    each = attack.elsewhere / others
+    own = [p_min, p_min, each] if p is None else [p_min, *[each] * others]
+    cells, values = len(own), np.arange(-22, 22 + people)
+    chances = [*own, 1.0 - sum(own)]
+    counts = {(0,) * cells: 1.0}
+    for _ in range(people):
+        grown: dict[tuple[int, ...], float] = {}
+        for numbers, weight in counts.items():
+            for place, chance in enumerate(chances):
+                more = tuple(count + (index == place) for index, count in enumerate(numbers))
+                grown[more] = grown.get(more, 0.0) + weight * chance
+        counts = grown
+    lives = []
+    for place in (0, 1 if p is None else cells):
+        law = np.zeros((len(values),) * cells)
+        for numbers, weight in counts.items():
+            looks = [
+                (1 - alpha) / (1 + alpha) * alpha ** np.abs(values - count - (index == place))
+                for index, count in enumerate(numbers)
+            ]
+            law += weight * functools.reduce(np.multiply.outer, looks)
+        lives.append(law)
+    for epsilon in (0.1, 0.6):
+        exact = max(np.maximum(0.0, a - math.exp(epsilon) * b).sum() for a, b in (lives, lives[::-1]))
+        attained = attack.bracket(np.array([epsilon]))[0][0]
+        assert 0.8 * exact <= attained <= exact * (1.0 + 1e-7)

@@ -16,7 +16,7 @@ from oracle.releases import table_losses
 from thorough import few
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.theorems.reached import ReachedThroughAbsence
+from pkdp_pipeline.theorems.noisy_crowd import ReachedThroughAbsence
 from pkdp_pipeline.theorems.rules import _told_apart
 
 
@@ -102,6 +102,6 @@ def test_two_crowds_reach_what_is_said_and_no_more(epsilon: float) -> None:
 def test_noise_behind_a_threshold_costs_less_than_either_alone() -> None:
     mechanism = pkdp.Histogram(k=20, noise=pkdp.GeometricNoise(0.5), release_threshold=40)
     certificate = pkdp.certify(mechanism, pkdp.AttackerModel(p_max=0.1), protects="value")
-    assert certificate.epsilon(1e-6) < 0.87 < 1.59
-    attained, certified = certificate.delta_bounds(np.array([0.3, 0.5]))
-    assert np.all((attained <= certified) & (certified <= 2.0 * attained))
+    assert certificate.epsilon(1e-6) < 0.806 < 1.59
+    attained, certified = certificate.delta_bounds(np.array([0.3, 0.5, 1.0]))
+    assert np.all((attained <= certified) & (certified <= 1.12 * attained))

@@ -141,11 +141,10 @@ _NAMES = {
     "certificates.composed": "compose",
     "certificates.release_certificate": "certify",
     "certificates.target": "Target",
-    "ledger": "Ledger",
+    "ledger": "Ledger Budget",
     "model.attacker": "AttackerModel",
     "model.bins": "Bins bins",
     "model.leakage": "Leakage",
-    "model.budget": "Budget",
     "model.evidence": (
         "BoundedDependence BoundedParticipation BoundedSensitivity DisjointUnits "
         "IndependentDraws IndependentGivenHabits OncePerUnit OneDayProtected SamePeople SameTable"

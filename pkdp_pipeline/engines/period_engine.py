@@ -16,11 +16,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pkdp_pipeline.engines.codes import joinable
 from pkdp_pipeline.engines.question import CellCounts, Tally, Units, numbered
 from pkdp_pipeline.engines.relation_engine import RelationColumns, RelationEngine, to_public
 from pkdp_pipeline.engines.rows import Rows
-from pkdp_pipeline.engines.statements import code_of, doubtful, missing
+from pkdp_pipeline.engines.statements import code_of, doubtful, joinable, missing
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.model.selection import Selection
 

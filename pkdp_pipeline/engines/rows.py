@@ -13,13 +13,22 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pkdp_pipeline.engines.codes import answered
-from pkdp_pipeline.engines.question import DRAWN, NO_DOUBTS, Doubts, Tally, Units, not_counted, numbered
+from pkdp_pipeline.engines.question import (
+    DRAWN,
+    NO_DOUBTS,
+    Doubts,
+    Tally,
+    Units,
+    answered,
+    guarded,
+    not_counted,
+    numbered,
+)
 from pkdp_pipeline.engines.statements import (
     BITS,
     HALF,
@@ -34,15 +43,12 @@ from pkdp_pipeline.engines.statements import (
     unit_number,
     units_statement,
 )
-from pkdp_pipeline.errors import ArgumentError, TemporaryError
-from pkdp_pipeline.model.predicate import like_regex
+from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.selection import Selection
 
 if TYPE_CHECKING:
     import duckdb
 
-
-Answer = TypeVar("Answer")
 
 #: The operators of a plan that reads stored rows once, one by one.
 _SCANS = frozenset({"PROJECTION", "FILTER", "SEQ_SCAN", "TABLE_SCAN", "PARQUET_SCAN", "READ_PARQUET"})
@@ -224,42 +230,6 @@ def _is_duckdb_1() -> bool:
     import duckdb
 
     return duckdb.__version__.startswith("1.")
-
-
-def guarded(question: Callable[[], Answer]) -> Answer:
-    """Return what DuckDB answers; what it says when it cannot could quote the data, and is not passed on."""
-    import duckdb
-    import pyarrow as pa
-
-    problem, memory = "", False
-    try:
-        return question()
-    except duckdb.Error as error:
-        problem, memory = type(error).__name__, isinstance(error, duckdb.OutOfMemoryException)
-    except (pa.ArrowException, OSError) as error:
-        problem = "stopped while its rows were read"
-        memory = isinstance(error, MemoryError) or "Out of Memory Error" in str(error)
-    if memory:
-        raise TemporaryError("there is not enough memory to count the frame now; try again when more is free.")
-    raise not_counted(problem)
-
-
-def quoted(name: str) -> str:
-    """Return a name as a SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """Return text as a SQL string."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def matched(text: str, pattern: str) -> str:
-    """Return SQL for whether a text matches a LIKE pattern in its one spelling."""
-    # DuckDB takes long for LIKE with % and _, and cannot be interrupted in it; a regular expression is read once.
-    if "_" in pattern or "\\" in pattern:
-        return f"regexp_matches({text}, {literal(like_regex(pattern))})"
-    return f"{text} LIKE {literal(pattern)}"
 
 
 def cells_statement(question: Selection, *, keys: int) -> str:

@@ -12,6 +12,12 @@ unity are at most 4 √p.
 Sums per cell are of what each person adds: the sum of a column over her rows there, clamped to public bounds.
 `v` is the number in a row. A missing one adds nothing, and one beyond ±10^12 counts as that: so no engine overflows
 where another does not.
+
+A cell's code is a hash, and a unit's codes are joined bit by bit: the result shows whether the unit has one cell. The
+cells are few and are read first, each with its code. No code has all the bits of another, or this is not tried. Then
+joined bits of several codes are no cell's: that cell's code would have all the bits of each of them, and so would be
+each of them. So a unit whose joined bits are a cell's code has that cell in every row, and nothing here depends on
+codes being different, but for how fast the answer comes.
 """
 
 from __future__ import annotations
@@ -20,6 +26,9 @@ import hashlib
 import re
 import sys
 from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
 
 from pkdp_pipeline.engines.question import DRAWN, NO_DOUBTS, SPACES, Doubts, numbered
 from pkdp_pipeline.errors import ArgumentError
@@ -110,6 +119,23 @@ def missing(units: int) -> str:
 def code_of(cell: str) -> str:
     """Return SQL for the hash of a cell's keys; of the number 0 alone it would be 0, which is part of every other."""
     return f"hash({cell}, 1)"
+
+
+#: More cells than this are counted another way.
+MAX_CODES = 1 << 12
+
+_Hashes = npt.NDArray[np.uint64]
+
+
+def joinable(codes: _Hashes) -> bool:
+    """Return whether these hashes, one per cell, are few and none has all the bits of another."""
+    return 0 < len(codes) <= MAX_CODES and not any(np.count_nonzero((code & ~codes) == 0) > 1 for code in codes)
+
+
+def counted_by_code(codes: _Hashes, counts_by_code: Mapping[int, int]) -> npt.NDArray[np.int64] | None:
+    """Return how many units each cell has, given how many have each joined hash; None if one is no cell's."""
+    counts = np.array([counts_by_code.get(int(code), 0) for code in codes], dtype=np.int64)
+    return counts if counts.sum() == sum(counts_by_code.values()) else None
 
 
 def tally_statement(*, units: int, everybody: bool = True, doubts: Doubts = NO_DOUBTS) -> str:

@@ -17,13 +17,12 @@ from pydantic import ConfigDict, Field, PrivateAttr, ValidationError, model_vali
 
 from pkdp_pipeline.certificates.target import Asked
 from pkdp_pipeline.errors import ArgumentError, ConfigError
-from pkdp_pipeline.jobs.about import AboutTable
 from pkdp_pipeline.jobs.environment import LedgerName
 from pkdp_pipeline.jobs.expectations import check_expectations, read_expectations
 from pkdp_pipeline.jobs.release_tables import ReleaseTable, made_of, with_margins
 from pkdp_pipeline.jobs.source_tables import AnySource, misplaced
 from pkdp_pipeline.jobs.sources.source import Needs, Source
-from pkdp_pipeline.jobs.tables import ChecksTable, OutputTable, PeriodTable, RecordsTable, RetentionTable
+from pkdp_pipeline.jobs.tables import AboutTable, ChecksTable, OutputTable, PeriodTable, RecordsTable, RetentionTable
 from pkdp_pipeline.ledger.admission import allows_overlap
 from pkdp_pipeline.ledger.sealed import PERIOD_COLUMN
 from pkdp_pipeline.model.attacker import AttackerModel, asks_for_totals, beside_groups, read_attacker

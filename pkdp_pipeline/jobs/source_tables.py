@@ -27,7 +27,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema
 
-from pkdp_pipeline.engines.rows import quoted
+from pkdp_pipeline.engines.connection import quoted
 from pkdp_pipeline.jobs.environment import PathName, local
 from pkdp_pipeline.ledger.database import public_address
 from pkdp_pipeline.plugins import hook, hooks, load
@@ -36,7 +36,7 @@ from pkdp_pipeline.releases.options import ColumnKind, Name, Names, Table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pkdp_pipeline.jobs.sources import Needs, Source
+    from pkdp_pipeline.jobs.sources.source import Needs, Source
     from pkdp_pipeline.jobs.tables import OutputTable, RecordsTable, RetentionTable
 
 Format = Literal["parquet", "csv", "excel"]

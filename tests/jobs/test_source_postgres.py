@@ -17,7 +17,7 @@ from source_jobs import job_of
 from thorough import one_in, thinned
 
 from pkdp_pipeline.errors import ConfigError, TemporaryError
-from pkdp_pipeline.extras.connect import postgres_source as postgres
+from pkdp_pipeline.extras.connect import postgres
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.job import open_source
 from pkdp_pipeline.jobs.sources.relations import in_period

@@ -17,9 +17,8 @@ from pkdp_pipeline.errors import ArgumentError, DifferencingError, LedgerError, 
 from pkdp_pipeline.ledger import Period, check_differencing
 from pkdp_pipeline.ledger.admission import Admission
 from pkdp_pipeline.ledger.admission import admit as admit_to
-from pkdp_pipeline.ledger.chain import GENESIS, Terms
+from pkdp_pipeline.ledger.chain import GENESIS, Budget, Terms
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.evidence import (
     BoundedDependence,
     BoundedParticipation,

@@ -20,9 +20,8 @@ from pkdp_pipeline.clock import today
 from pkdp_pipeline.errors import ArgumentError, PkdpError
 from pkdp_pipeline.extras.start.dialogue import Asker, ask_attacker, ask_evidence, ask_known, at_a_terminal, leaving
 from pkdp_pipeline.extras.start.init_text import DAYS, EVERY, ONE_NUMBER, Draft, how_to_give, only_one, stem_of
-from pkdp_pipeline.jobs.about import AboutTable
 from pkdp_pipeline.jobs.sources.whole_files import WholeFile
-from pkdp_pipeline.jobs.tables import PeriodTable
+from pkdp_pipeline.jobs.tables import AboutTable, PeriodTable
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.bins import Bins
 from pkdp_pipeline.releases.complaints import complaints

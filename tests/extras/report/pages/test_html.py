@@ -22,8 +22,7 @@ from thorough import one_in
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.report.content import CheckLine, LedgerAccount, Report
-from pkdp_pipeline.extras.report.pages import forms
-from pkdp_pipeline.extras.report.pages.forms import to_html, to_markdown
+from pkdp_pipeline.extras.report.pages import forms, to_html, to_markdown
 from pkdp_pipeline.extras.report.pages.numbers import numbers_of
 from pkdp_pipeline.extras.report.pages.plain_words import DECLARED, attackers, ledger_total, meaning, titled
 from pkdp_pipeline.extras.report.statement import Statement

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.ledger import Budget, Ledger
     from pkdp_pipeline.model import VERSION as __version__  # noqa: N811 (one version, under the name Python expects)
     from pkdp_pipeline.model.attacker import AttackerModel
-    from pkdp_pipeline.model.bins import Bins, bins
+    from pkdp_pipeline.model.columns import EACH_ROW, Bins, bins
     from pkdp_pipeline.model.display import Bands, PerturbationTable, RandomRounding, Rounding
     from pkdp_pipeline.model.evidence import (
         BoundedDependence,
@@ -64,7 +64,6 @@ if TYPE_CHECKING:
         SameTable,
     )
     from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Sum
-    from pkdp_pipeline.model.selection import EACH_ROW
     from pkdp_pipeline.releases.accessor import count, explain, histogram
     from pkdp_pipeline.releases.explain import Explanation
     from pkdp_pipeline.releases.release import Release, read_release
@@ -143,7 +142,7 @@ _NAMES = {
     "certificates.target": "Target",
     "ledger": "Ledger Budget",
     "model.attacker": "AttackerModel",
-    "model.bins": "Bins bins",
+    "model.columns": "EACH_ROW Bins bins",
     "model.leakage": "Leakage",
     "model.evidence": (
         "BoundedDependence BoundedParticipation BoundedSensitivity DisjointUnits "
@@ -151,7 +150,6 @@ _NAMES = {
     ),
     "model.display": "Bands PerturbationTable RandomRounding Rounding",
     "model.mechanisms": "Count GeometricNoise Histogram Sum",
-    "model.selection": "EACH_ROW",
     "extras.plan.planning": (
         "largest_p_max largest_p_max_between smallest_k smallest_noise smallest_release_threshold smallest_unknown"
     ),

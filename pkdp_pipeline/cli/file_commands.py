@@ -25,7 +25,7 @@ from pkdp_pipeline.cli.options import (
 )
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.bins import Bins, Calendar, named
+from pkdp_pipeline.model.columns import Bins, Calendar, named
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism, Sum
 
@@ -128,7 +128,7 @@ def _question_options(
     **others: Any,
 ) -> dict[str, Any]:
     """Return the options of `pkdp_pipeline.histogram`, `count` or `sum` that are given."""
-    from pkdp_pipeline.model.selection import EACH_ROW
+    from pkdp_pipeline.model.columns import EACH_ROW
 
     options = {name: value for name, value in others.items() if value is not None}
     options["unit"] = EACH_ROW if unit == [_EACH_ROW] else unit

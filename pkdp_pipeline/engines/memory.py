@@ -19,11 +19,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pkdp_pipeline.engines.connection import counting
 from pkdp_pipeline.engines.question import DRAWN, SPACES, Doubts, Tally, Units, answered, guarded, keys_of, numbered
-from pkdp_pipeline.engines.rows import Rows, cells_statement
-from pkdp_pipeline.engines.statements import sums_statement, unit_number, whole_number_sql
-from pkdp_pipeline.model.selection import Selection
+from pkdp_pipeline.engines.rows import Rows, counting
+from pkdp_pipeline.engines.statements import cells_statement, sums_statement, unit_number, whole_number_sql
+from pkdp_pipeline.model.columns import Selection
 
 _Integers = npt.NDArray[Any]
 #: Whole numbers that span less than this are their own codes.

@@ -37,8 +37,8 @@ from pkdp_pipeline.engines.question import (
     wrong_where,
 )
 from pkdp_pipeline.errors import ArgumentError, PkdpError
+from pkdp_pipeline.model.columns import Selection, check_columns
 from pkdp_pipeline.model.predicate import Condition, Predicate
-from pkdp_pipeline.model.selection import Selection, check_columns
 
 
 class NarwhalsEngine:

@@ -21,7 +21,7 @@ from pkdp_pipeline.engines.relation_engine import RelationColumns, RelationEngin
 from pkdp_pipeline.engines.rows import Rows
 from pkdp_pipeline.engines.statements import code_of, doubtful, joinable, missing
 from pkdp_pipeline.errors import PkdpError
-from pkdp_pipeline.model.selection import Selection
+from pkdp_pipeline.model.columns import Selection
 
 if TYPE_CHECKING:
     import duckdb
@@ -70,7 +70,7 @@ class Periods:
     def cells(self, question: Selection, first: date) -> CellCounts | None:
         """Return what `Engine.cells` does of a period, where each unit should have one cell.
 
-        Each cell has a hash, and those in the rows of a unit are joined bit by bit, see `engines.codes`.
+        Each cell has a hash, and those in the rows of a unit are joined bit by bit, see `engines.statements`.
         """
         by, unit = numbered("b", len(question.by)), ", ".join(numbered("u", len(question.unit)))
         cell = ", ".join(by)

@@ -14,7 +14,7 @@ from pkdp_pipeline.engines.memory import cells_in_memory
 from pkdp_pipeline.engines.narwhals_engine import FrameColumns, NarwhalsEngine, collected, guarded
 from pkdp_pipeline.engines.narwhals_queries import cells_query, clamped, most_frequent
 from pkdp_pipeline.engines.question import DRAWN, keys_of, numbered, wrong_where
-from pkdp_pipeline.model.selection import Selection, check_columns
+from pkdp_pipeline.model.columns import Selection, check_columns
 
 
 class PolarsEngine(NarwhalsEngine):

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
-from pkdp_pipeline.model.selection import Selection
+from pkdp_pipeline.model.columns import Selection
 from pkdp_pipeline.plugins import hooks
 
 if TYPE_CHECKING:

@@ -26,11 +26,10 @@ from pkdp_pipeline.jobs.tables import AboutTable, ChecksTable, OutputTable, Peri
 from pkdp_pipeline.ledger.admission import allows_overlap
 from pkdp_pipeline.ledger.sealed import PERIOD_COLUMN
 from pkdp_pipeline.model.attacker import AttackerModel, asks_for_totals, beside_groups, read_attacker
-from pkdp_pipeline.model.bins import grouping
+from pkdp_pipeline.model.columns import OneCell, grouping
 from pkdp_pipeline.model.mechanisms import Kind, cells_per_unit, kind_of
 from pkdp_pipeline.model.query import from_query
 from pkdp_pipeline.model.question import MissingUnit, Question, Spelling
-from pkdp_pipeline.model.selection import OneCell
 from pkdp_pipeline.releases.complaints import complaints, text_of, toml_of, unusable
 from pkdp_pipeline.releases.options import AttackerTable, Columns, Declarations, Name, TargetEntry
 from pkdp_pipeline.releases.publish import Publication

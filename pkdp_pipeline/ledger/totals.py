@@ -21,11 +21,11 @@ from pkdp_pipeline.ledger.account import Account, Bundles, add_up, kind_counted,
 from pkdp_pipeline.ledger.chain import Budget, Terms
 from pkdp_pipeline.ledger.records import Records
 from pkdp_pipeline.ledger.rows import Entry, Row, counted, unit_text
+from pkdp_pipeline.model.columns import EachRow
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.evidence import SamePeople
 from pkdp_pipeline.model.mechanisms import GeometricNoise, noised_below
 from pkdp_pipeline.model.noise import SMALLEST_EPSILON, noise_scale
-from pkdp_pipeline.model.selection import EachRow
 from pkdp_pipeline.theorems import WorstCase
 from pkdp_pipeline.theorems.rounding import float_above
 from pkdp_pipeline.theorems.sums import SumCurve

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.certificates.target import Asked
     from pkdp_pipeline.ledger import Ledger
     from pkdp_pipeline.model.attacker import AttackerModel
-    from pkdp_pipeline.model.bins import Bins
+    from pkdp_pipeline.model.columns import Bins
     from pkdp_pipeline.model.display import Display
     from pkdp_pipeline.model.mechanisms import GeometricNoise
     from pkdp_pipeline.releases.explain import Explanation

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, get_args, get_type_hints
 import pandas as pd
 
 from pkdp_pipeline.certificates.release_certificate import certify
-from pkdp_pipeline.engines.connection import literal, quoted
+from pkdp_pipeline.engines.rows import literal, quoted
 from pkdp_pipeline.errors import ArgumentError, ConfigError, NotCertifiableError, PkdpError
 from pkdp_pipeline.model.arguments import choice, probability
 from pkdp_pipeline.model.attacker import AttackerModel

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pkdp_pipeline.engines.connection import literal, quoted
+from pkdp_pipeline.engines.rows import literal, quoted
 from pkdp_pipeline.errors import ArgumentError
 
 if TYPE_CHECKING:

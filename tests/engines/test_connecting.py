@@ -19,8 +19,8 @@ import pytest
 from thorough import thinned
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.engines import connection as connecting
-from pkdp_pipeline.engines.connection import connect
+from pkdp_pipeline.engines import rows as connecting
+from pkdp_pipeline.engines.rows import connect
 
 _FILLED = "CREATE TABLE kept AS SELECT repeat('person', 20) || range AS s FROM range(1500000)"
 

@@ -228,7 +228,7 @@ def test_several_units_are_never_added_up():
     with pytest.raises(NoEvidenceError, match=r"'airline', 'owner'; 'tailnum'; each row|each row.*'tailnum'") as caught:
         book.total()
     assert "total(unit=" in str(caught.value)
-    from pkdp_pipeline.model.selection import EACH_ROW
+    from pkdp_pipeline.model.columns import EACH_ROW
 
     for unit in ("tailnum", ["tailnum"], ("airline", "owner"), ("owner", "airline"), (), EACH_ROW):
         total = book.total(unit)

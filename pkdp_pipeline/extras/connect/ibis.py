@@ -32,9 +32,9 @@ from pkdp_pipeline.jobs.sources.source import (
     newest_kind,
     period_kind,
 )
+from pkdp_pipeline.model.columns import Selection
 from pkdp_pipeline.model.comparisons import ordered_columns
 from pkdp_pipeline.model.predicate import Predicate
-from pkdp_pipeline.model.selection import Selection
 from pkdp_pipeline.model.wording import INSTALLED
 
 if TYPE_CHECKING:

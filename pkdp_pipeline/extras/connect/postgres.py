@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.engines.connection import quoted
+from pkdp_pipeline.engines.rows import quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError
 from pkdp_pipeline.jobs.environment import refusal
 from pkdp_pipeline.jobs.sources.relations import FetchedSource, connect, in_period, outermost_day

@@ -37,7 +37,7 @@ from pkdp_pipeline.jobs.sources.files import (
 )
 from pkdp_pipeline.jobs.sources.relations import connect
 from pkdp_pipeline.jobs.sources.source import Kind, Needs, Source, newest_kind, period_kind
-from pkdp_pipeline.model.selection import Selection
+from pkdp_pipeline.model.columns import Selection
 from pkdp_pipeline.model.wording import INSTALLED
 
 if TYPE_CHECKING:

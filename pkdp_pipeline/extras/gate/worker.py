@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.engines.connection import quoted
+from pkdp_pipeline.engines.rows import quoted
 from pkdp_pipeline.errors import ArgumentError, ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.extras.gate.records import check_mode
 from pkdp_pipeline.model.question import Question

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.certificates.target import Target
-from pkdp_pipeline.cli.documents import epsilon_of, plan_document
 from pkdp_pipeline.cli.job_views import print_plan, total_words
-from pkdp_pipeline.cli.screen import Screen
+from pkdp_pipeline.cli.screen import Screen, epsilon_of, plan_document
 from pkdp_pipeline.jobs.dry_run import DELTA
 from pkdp_pipeline.ledger.words import amount, number_of
 from pkdp_pipeline.model.spelling import exactly

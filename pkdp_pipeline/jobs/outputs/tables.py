@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.engines.connection import quoted
+from pkdp_pipeline.engines.rows import quoted
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.model.keys import Key, canonical_key
 from pkdp_pipeline.model.mechanisms import value_columns

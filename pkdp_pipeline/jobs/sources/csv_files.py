@@ -14,7 +14,7 @@ from contextlib import suppress
 from datetime import date
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from pkdp_pipeline.engines.connection import literal, quoted
+from pkdp_pipeline.engines.rows import literal, quoted
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.sources.csv_forms import (
     DATE_FORMATS,

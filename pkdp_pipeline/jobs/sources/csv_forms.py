@@ -18,7 +18,7 @@ from datetime import date, datetime
 from functools import cache, partial
 from typing import IO, TYPE_CHECKING, Any, TextIO, TypeVar
 
-from pkdp_pipeline.engines.connection import literal
+from pkdp_pipeline.engines.rows import literal
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.sources.source import DAYS, Kind, check_unique
 from pkdp_pipeline.plugins import hook

@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from pkdp_pipeline.engines.connection import literal, quoted
 from pkdp_pipeline.engines.layouts import DIGITS
+from pkdp_pipeline.engines.rows import literal, quoted
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.sources.csv_forms import FORMS
 from pkdp_pipeline.jobs.sources.relations import RelationSource, connect

@@ -64,10 +64,9 @@ if TYPE_CHECKING:
         SameTable,
     )
     from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Sum
-    from pkdp_pipeline.releases.accessor import count, explain, histogram
+    from pkdp_pipeline.releases.accessor import count, explain, histogram, sum
     from pkdp_pipeline.releases.explain import Explanation
     from pkdp_pipeline.releases.release import Release, read_release
-    from pkdp_pipeline.releases.sums import sum
 
 __all__ = [
     "EACH_ROW",
@@ -154,10 +153,9 @@ _NAMES = {
         "largest_p_max largest_p_max_between smallest_k smallest_noise smallest_release_threshold smallest_unknown"
     ),
     "extras.plan.rules": "rule",
-    "releases.accessor": "count explain histogram",
+    "releases.accessor": "count explain histogram sum",
     "releases.explain": "Explanation",
     "releases.release": "Release read_release",
-    "releases.sums": "sum",
     "extras.tables.hierarchy": "Hierarchy",
     "extras.theory.counting_queries": "CountingQueries",
     "extras.theory.privacy_loss": "PrivacyLoss",

@@ -179,7 +179,7 @@ def _publish(
     from pkdp_pipeline.jobs.sources.whole_files import WholeFile
     from pkdp_pipeline.ledger import Ledger
     from pkdp_pipeline.ledger.reading import copied, is_begun
-    from pkdp_pipeline.releases import accessor, sums
+    from pkdp_pipeline.releases import accessor
 
     if (ledger is None) != (not dataset):
         raise ArgumentError("--ledger and --dataset belong together: the ledger holds releases about the same people.")
@@ -208,7 +208,7 @@ def _publish(
             _named(question_options), question_options["unit"] if isinstance(question_options["unit"], list) else ()
         )
         if isinstance(mechanism, Sum):
-            return sums.sum(rows, by=by, ledger=opened, **options)
+            return accessor.sum(rows, by=by, ledger=opened, **options)
         if by is None:
             return accessor.count(rows, ledger=opened, **options)
         return accessor.histogram(rows, by, ledger=opened, **options)

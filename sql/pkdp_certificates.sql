@@ -28,10 +28,26 @@
 -- p_max_between in the place of p_max is about which of two cells she is in (theorem C). `pkdp_pipeline` adds up several
 -- releases and has the other theorems; the proofs stand in docs/mathematics.md.
 --
--- Rounding. u = 2^-53; exp and ln are assumed right within 2u, as in every mathematical library in use. With t = k - 1,
--- g = e^ε and S ~ Bin(m, p), every number is a sum of positive terms, and an error e of g acts on δ like at most e·(t + 1) g
--- in the left order and e·t in the right one. The proof is docs/numerics.md, "In SQL"; the results are raised by 5000 u
--- and 80 u for each of the (t + 1) g.
+-- Rounding. u = 2^-53; exp and ln are assumed right within 2u, as in every mathematical library in use. With t = k - 1
+-- ≤ 999, g = e^ε, the terms (a + bi)/(t + 1 + i) on the right and (a + bi)/(n + i) on the left of docs/numerics.md,
+-- section 1, f the density at t, and P and Q the tails whose difference δ = P - gQ is:
+-- * An error e in g changes δ by at most e·gQ, also where it moves the whole number m* or m° (for another number,
+--   optimal for g', δ is P - g'Q less |g' - g|Q). On the right (a + bi)/(t + 1 + i) ≥ 1/(t + 1), so P ≤ (t + 1)δ and gQ
+--   ≤ tδ. On the left (a + bi)/(n + i) ≥ b/(n + 1) ≥ 1/(t + 1) for i ≥ 1, so Q ≤ (t + 1)δ; and for n ≥ 2 the first
+--   ratio is at least 1/2g, so f ≤ 2g(t + 1)δ. With n = 1 the left order is at most p^t, so below the right one.
+-- * m* and m° err like g, by 6u: 12u·t and 12u·g(t + 1).
+-- * a has the absolute error 7u(t + 1) on the right, where it is at least 1; on the left 7u·n, which adds at most 7u·P:
+--   21u·g(t + 1).
+-- * f is a product of t factors with 7u each; their common (1-p)^(n/t) adds 8u·n|ln(1-p)|, at most 8u·t and 8u·tg.
+--   ln(1-p) errs by 6u (a logarithm of the rounded 1 - p, divided by what was rounded: Goldberg 1991, theorem 4).
+-- * The sum is Horner's scheme over T terms, 8u each, from the bound of the rest; T ≤ 101 + 9.9 √(t + 1).
+-- Together with the library's own (16T + 100)u that is below (5000 + 80(t + 1)g)u, by which results are raised (g = 1
+-- on the right): 1e-11 at k = 1000. A left order with large g is raised more, and far below the right one. Underflow
+-- loses less than the 1e-290 that is added. For theorem S the growths 1 + E/β and βe^ε/a err by 12u and are lowered by
+-- 90u(1 + ln g), the second one by β/a times that; a errs by 12u·β and is raised by 90u·β + 2e-15. Noise is one
+-- quotient with expm1 as above, 40u, raised by 90u. Averages over people merely known are raised by 1e-6 for their
+-- weights and by the 1e-3 to which the library searches. An ε is one at which the macro's own δ was at most the one
+-- asked for.
 
 -- Arguments ------------------------------------------------------------------------------------------------------------
 

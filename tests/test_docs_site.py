@@ -332,24 +332,36 @@ def test_the_keys_of_a_job_file_are_described_in_full(pages, site):
 
 def test_every_theorem_is_on_the_page_of_oracles_with_its_tests():
     page = (DOCS / "oracles.md").read_text(encoding="utf-8")
-    sections = dict(re.findall(r"^### (.+?)\n(.*?)(?=^##|\Z)", page, re.MULTILINE | re.DOTALL))
-    assert list(sections) == [theorem.title for theorem in THEOREMS.values()]
+    entries = {}
+    for entry in re.findall(r"^- (.*?)(?=^- |^#|\Z)", page, re.MULTILINE | re.DOTALL):
+        head, *points = re.split(r"\*(Oracle|Properties|Tight)\*:", entry)
+        for key in re.findall(r"`(\w+)`", head):
+            entries[key] = head, dict(zip(points[::2], points[1::2], strict=True))
+    assert list(entries) == list(THEOREMS)
     for theorem in THEOREMS.values():
-        text = sections[theorem.title]
-        assert f"Key `{theorem.key}`." in text
-        points = dict(re.findall(r"^- \*(\w+)\*:\s+(.*?)(?=^- \*|\Z)", text, re.MULTILINE | re.DOTALL))
-        assert list(points) == ["Proved", "Implemented", "Oracle", "Properties", "Tight"]
-        cited = set(re.findall(r"docs/(\w+)\.md", theorem.citation))
-        assert cited == set(re.findall(r"\]\((\w+)\.md#", points["Proved"]))
+        head, points = entries[theorem.key]
+        assert list(points) == ["Oracle", "Properties", "Tight"]
+        linked = re.findall(r"\]\((\w+)\.md#([\w-]+)\)", head)
+        assert {name for name, _ in linked} == set(re.findall(r"docs/(\w+)\.md", theorem.citation))
         numbers = re.search(r"\.md, (?:sections?|rules?) ([\d to and]+)", theorem.citation)
         assert numbers is not None
-        assert re.findall(r"\d+", numbers[1])[-1] in points["Proved"]
-        files = re.findall(r"\]\(\.\./(pkdp_pipeline/\S+\.py)\)", points["Implemented"])
-        assert files
-        for name in ("Oracle", "Properties", "Tight"):
+        assert re.findall(r"\d+", numbers[1])[-1] in {section_of(*place) for place in linked}
+        assert re.findall(r"\]\(\.\./(pkdp_pipeline/\S+\.py)\)", head)
+        for name in points:
             assert named_tests(points[name]), f"{theorem.key}: {name} names no test"
     for path in re.findall(r"\]\(\.\./([^)#]+)\)", page):
         assert (ROOT / path).exists(), path
+
+
+def section_of(name: str, anchor: str) -> str:
+    """Return the number of the section of a page, or of the rule, that an anchor stands in."""
+    number = ""
+    for title in re.findall(r"^##+ (.+)$", (DOCS / f"{name}.md").read_text(encoding="utf-8"), re.MULTILINE):
+        numbered = re.match(r"(?:Rule )?(\d+)\b", title)
+        number = numbered[1] if numbered else number
+        if re.sub(r"[^\w\- ]", "", title).lower().replace(" ", "-") == anchor:
+            return number
+    raise AssertionError(f"{name}.md has no section {anchor}")
 
 
 def test_the_page_of_proofs_names_every_theorem_under_its_file():
@@ -359,7 +371,7 @@ def test_the_page_of_proofs_names_every_theorem_under_its_file():
     for file, text in zip(parts[1::2], parts[2::2], strict=True):
         source = (ROOT / file).read_text(encoding="utf-8")
         proved = re.findall(r"^(?:Theorem|Corollary) (\w+)", source, re.MULTILINE)
-        assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == proved
+        assert re.findall(r"^- `(\w+)`:", text, re.MULTILINE) == proved
 
 
 def test_what_a_theorem_says_is_checked_is_on_the_page_of_proofs_and_linked_from_that_of_mathematics():
@@ -368,7 +380,7 @@ def test_what_a_theorem_says_is_checked_is_on_the_page_of_proofs_and_linked_from
     places = {}
     for heading, text in zip(tables[::2], tables[1::2], strict=True):
         files = re.findall(r"\]\(\.\./(proofs/\S+?\.v)\)", text)
-        for name in re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE):
+        for name in re.findall(r"^- `(\w+)`:", text, re.MULTILINE):
             places[files[0], name] = heading.lower().replace(" ", "-")
     named = {one[:2] for theorem in THEOREMS.values() if theorem.formal for one in theorem.formal.statements}
     for file, name in named:

@@ -112,12 +112,15 @@ def _plain_columns(schema: pa.Schema) -> tuple[tuple[str, str], ...] | None:
 
     text = ("str", "text")
     plain = {pa.string(): text, pa.large_string(): text, pa.int64(): ("Int64", "integer")}
-    stated = schema.pandas_metadata or {}
     kinds = [plain.get(field.type, ("", "")) for field in schema]
     expected = [(name, name, dtype) for name, (dtype, _) in zip(schema.names, kinds, strict=True)]
-    actual = [(column["name"], column.get("field_name"), column["numpy_type"]) for column in stated.get("columns", ())]
-    if actual != expected or stated["index_columns"] or stated["column_indexes"]:
-        return None
+    try:
+        stated = schema.pandas_metadata or {}
+        actual = [(each["name"], each.get("field_name"), each["numpy_type"]) for each in stated.get("columns", ())]
+        if actual != expected or stated["index_columns"] or stated["column_indexes"]:
+            return None
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None  # what pandas cannot read either is refused there
     return tuple((name, kind) for name, (_, kind) in zip(schema.names, kinds, strict=True))
 
 

@@ -119,8 +119,9 @@ def test_what_follows_of_hidden_cells_stands_in_every_printed_table(job, tmp_pat
     folder = tmp_path / "out" / "2020-01-01"
     summary = (folder / "summary.md").read_text(encoding="utf-8")
     openpyxl = pytest.importorskip("openpyxl")
-    book = openpyxl.load_workbook(folder / "tables.xlsx")
-    cells = [row[2] for row in book["Table 1"].iter_rows(min_row=5, values_only=True)]
+    sheet = openpyxl.load_workbook(folder / "tables.xlsx")["Table 1"]
+    (printed,) = sheet.tables.values()
+    cells = [row[2].value for row in sheet[printed.ref][1:]]
     assert cells == [9, 8, "2 follows exactly", "3 follows exactly", "3 follows exactly", 9]
     for text in (summary, result.stdout):
         assert "2 follows exactly" in text

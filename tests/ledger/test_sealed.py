@@ -82,6 +82,13 @@ def test_what_the_file_says_about_its_columns_counts(change):
     assert Cells.read(altered) != Cells.read(table)
 
 
+@pytest.mark.parametrize("stated", [b"", b"{", b"\xff", b"1", b'{"columns": [{}], "index_columns": []}'])
+def test_what_no_reader_understands_of_columns_is_refused(stated):
+    altered = arrow(town=["a"], count=pd.array([3], dtype="Int64")).replace_schema_metadata({b"pandas": stated})
+    with pytest.raises(ArgumentError):
+        Cells.read(altered)
+
+
 COUNTS = pd.array([60, None], dtype="Int64")
 
 

@@ -1,7 +1,7 @@
-"""Formats of offices and their programs: workbooks, CSV on the Web, JSON-stat, SDMX-CSV, also as a job's files.
+"""Formats of offices and their programs: CSV on the Web, JSON-stat, SDMX-CSV; and the files that a job writes in them.
 
-A workbook has a cover, notes, and one table a sheet. CSV has metadata as the W3C has them. JSON-stat 2.0 is a cube of
-counts with the status of each cell, and SDMX-CSV 2.0 gives each observation's status and confidentiality.
+CSV has metadata as the W3C has them. JSON-stat 2.0 is a cube of counts with the status of each cell, and SDMX-CSV 2.0
+gives each observation's status and confidentiality.
 """
 
 from __future__ import annotations
@@ -18,22 +18,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.extras.tables.published import (
     PublishedRows,
     labelled,
     marker,
-    marks,
     notes,
     period,
     safe,
     title,
     told_apart,
 )
+from pkdp_pipeline.extras.tables.workbook import check_rows, workbook_bytes
 from pkdp_pipeline.model.keys import Cell, Key, plain
 from pkdp_pipeline.model.spelling import MISSING
-from pkdp_pipeline.model.wording import INSTALLED
-from pkdp_pipeline.releases.printed import following_beside
 
 if TYPE_CHECKING:
     from pkdp_pipeline.releases.release import Release
@@ -288,106 +286,3 @@ def sdmx_csv(releases: _Releases, suppressed: str | None) -> Mapping[str, bytes]
         f"{name}.sdmx.csv": sdmx_csv_bytes(release, suppressed, f"LOCAL:{name.upper()}(1.0)")
         for name, release in releases.items()
     }
-
-
-_CREATED = datetime.datetime(2000, 1, 1)
-"""A workbook has to say when it was made: a date that tells nothing."""
-
-_LONGEST_CELL = 32_767
-_LONGEST_NUMBER = 10**15
-"""Excel keeps 15 digits of a number; longer ones are written as text."""
-
-_MAX_ROWS = 1_000_000
-
-
-def check_rows(rows: int) -> None:
-    """Refuse a table that is longer than a sheet; raises `ArgumentError`."""
-    if rows > _MAX_ROWS:
-        raise ArgumentError(f"a sheet has at most {_MAX_ROWS:,} rows: write CSV or Parquet.")
-
-
-def workbook_bytes(releases: Mapping[str, Release], suppressed: str | None) -> bytes:
-    """Return a workbook with a sheet for each release, by its name; see `Release.to_excel`."""
-    try:
-        from xlsxwriter import Workbook
-    except ImportError:
-        raise ConfigError(f"Excel workbooks are written by xlsxwriter: {INSTALLED.format('excel')}.") from None
-    content = io.BytesIO()
-    # What a text looks like is never taken for a formula, a number or a link.
-    book = Workbook(content, {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False})
-    book.set_properties({"created": _CREATED, "title": " ".join(releases)})
-    strong, wrapped = (
-        book.add_format({"bold": True, "font_size": 14}),
-        book.add_format({"text_wrap": True, "valign": "top"}),
-    )
-    cover, explained = book.add_worksheet("Cover"), book.add_worksheet("Notes")
-    cover.set_column(0, 0, 100)
-    explained.set_column(0, 0, 24)
-    explained.set_column(1, 1, 100)
-    cover.write_string(0, 0, "Cover", strong)
-    explained.write_string(0, 0, "Notes", strong)
-    explained.write_row(1, 0, ["Table", "Note"], book.add_format({"bold": True}))
-    line = 2
-    for number, (name, release) in enumerate(releases.items(), start=1):
-        mark = marker(release.certificate.mechanism, suppressed)
-        sheet = f"Table {number}"
-        cover.write_string(number, 0, f"{sheet}: {name}. {title(release)}.", wrapped)
-        follows = following_beside(release, [*releases.values()])
-        for note in filter(None, [follows.remark, *notes(release, mark)]):
-            explained.write_string(line, 0, sheet)
-            explained.write_string(line, 1, note[:_LONGEST_CELL], wrapped)
-            line += 1
-        _write_table(book, sheet, f"{sheet}: {name}", release, mark, [text or mark for text in follows.texts])
-    cover.write_string(len(releases) + 1, 0, 'The sheet "Notes" says what marks mean and what is promised.', wrapped)
-    cover.write_string(len(releases) + 2, 0, "Each sheet has one table.", wrapped)
-    book.close()
-    return content.getvalue()
-
-
-def _write_table(book: Any, name: str, heading: str, release: Release, mark: str, hidden: Sequence[str]) -> None:
-    """Write one table: its name, what its marker means, and the rows under a header.
-
-    `hidden`: the text in the place of each row's count where it is not published: the marker, or what follows of it.
-    """
-    sheet, table = book.add_worksheet(name), PublishedRows.of(release)
-    check_rows(len(table.rows))
-    noised = book.add_format({"num_format": '"≈ "#,##0', "align": "right"})
-    exact, text = book.add_format({"num_format": "#,##0"}), book.add_format({"align": "right"})
-    sheet.write_string(0, 0, heading, book.add_format({"bold": True, "font_size": 14}))
-    sheet.write_string(1, 0, " ".join(marks(release, mark)))
-    sheet.write_string(2, 0, 'The sheet "Notes" says what is promised.')
-    first, last = 4, 4 + max(1, len(table.rows))
-    headers = _headers((*table.by, table.number))
-    sheet.add_table(
-        first - 1,
-        0,
-        last - 1,
-        len(table.by),
-        {"columns": [{"header": header} for header in headers], "autofilter": False, "style": "Table Style Light 1"},
-    )
-    sheet.set_column(0, len(table.by), 18)
-    for line, (row, in_its_place) in enumerate(zip(table.rows, hidden, strict=True), start=first):
-        for place, key in enumerate(row.keys):
-            _write_key(sheet, line, place, key)
-        shown = table.shown(row)
-        if isinstance(shown, int):
-            sheet.write_number(line, len(table.by), shown, noised if table.marked and not row.exact else exact)
-        else:
-            sheet.write_string(line, len(table.by), in_its_place if shown is None else shown, text)
-
-
-def _write_key(sheet: Any, line: int, place: int, key: Key) -> None:
-    if key is not None and type(key) in (int, float) and abs(key) < _LONGEST_NUMBER:
-        sheet.write_number(line, place, key)
-    else:
-        if len(text := labelled(key)) > _LONGEST_CELL:
-            # What is published can be written: the row tells keys apart that begin alike.
-            cut = f"… (cut, row {line})"
-            text = text[: _LONGEST_CELL - len(cut)] + cut
-        sheet.write_string(line, place, text)
-
-
-def _headers(names: tuple[str, ...]) -> list[str]:
-    """Return names for the columns of a table, of which Excel has no two that differ in letter case only."""
-    folded = [name.casefold() for name in names]
-    return [f"{name} ({place + 1})" if folded.count(folded[place]) > 1 else name for place, name in enumerate(names)]

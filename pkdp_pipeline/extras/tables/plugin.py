@@ -18,7 +18,7 @@ plugin = Plugin(
         "tables.json_stat": f"{_HERE}.formats:json_stat_bytes",
         "tables.check_size": f"{_HERE}.formats:check_size",
         "tables.sdmx_csv": f"{_HERE}.formats:sdmx_csv_bytes",
-        "tables.workbook": f"{_HERE}.formats:workbook_bytes",
+        "tables.workbook": f"{_HERE}.workbook:workbook_bytes",
     },
     formats={name: f"{_HERE}.formats:{function}" for name, function in _FORMATS.items()},
 )

@@ -69,28 +69,36 @@ def test_hidden_counts_are_alike_and_the_certificate_goes_with_them(files, relea
     assert release.certificate.sentence()[:40] in whole
 
 
+def table_rows(path):
+    """Return a workbook, and the cells of its first table: the header's, then each row's."""
+    book = openpyxl.load_workbook(path)
+    (table,) = book["Table 1"].tables.values()
+    return book, list(book["Table 1"][table.ref])
+
+
 def test_a_workbook_as_openpyxl_reads_it(files, release) -> None:
-    book = openpyxl.load_workbook(files / "release.xlsx")
+    book, rows = table_rows(files / "release.xlsx")
     assert book.sheetnames == ["Cover", "Notes", "Table 1"]
-    sheet = book["Table 1"]
-    rows = list(sheet.iter_rows(min_row=4))
     assert [cell.value for cell in rows[0]] == ["group", "count"]
     for (key, count), name in zip(rows[1:], COUNTS, strict=True):
         # Nothing is a formula.
         assert key.value == ("(missing)" if name is None else name)
         assert key.data_type in ("s", "n")
         assert count.value == (COUNTS[name] if COUNTS[name] >= 5 else "<5")
-    assert [table.ref for table in sheet.tables.values()] == [f"A4:B{len(COUNTS) + 4}"]
+    # On paper a sheet is one page wide, and its header is repeated.
+    assert all(sheet.page_setup.fitToHeight == 0 and sheet.sheet_properties.pageSetUpPr.fitToPage for sheet in book)
+    assert book["Table 1"].print_title_rows == "${0}:${0}".format(rows[0][0].row)
     notes = [row[1].value for row in book["Notes"].iter_rows(min_row=3)]
     assert notes[0] == "<5 stands for a count below 5, zero included."
     assert release.certificate.sentence() in notes
 
 
 def test_noised_counts_stay_numbers_in_a_workbook(files, noised) -> None:
-    rows = list(openpyxl.load_workbook(files / "noised.xlsx")["Table 1"].iter_rows(min_row=5))
+    _, (_, *rows) = table_rows(files / "noised.xlsx")
     for (_, cell), (count, exact) in zip(rows, noised.table[["count", "exact"]].itertuples(index=False), strict=True):
         assert cell.value == count
-        assert cell.number_format.startswith('"≈ "') is not exact
+        # The mark stands before the sign.
+        assert cell.number_format == ("#,##0" if exact else '"≈ "#,##0;"≈ "-#,##0')
 
 
 def test_csv_on_the_web_as_csvw_reads_it(files, noised) -> None:
@@ -146,8 +154,8 @@ def test_keys_of_every_kind(tmp_path) -> None:
     large["number"] = large["number"].astype("int64")
     release = large.pkdp.histogram("number", unit="person", domain={"number": [10**17, 3]}, k=5, attacker=ATTACKER)
     release.to_excel(tmp_path / "large.xlsx")
-    sheet = openpyxl.load_workbook(tmp_path / "large.xlsx")["Table 1"]
-    assert [sheet.cell(row, 1).value for row in (5, 6)] == [str(10**17), 3]
+    _, (_, *rows) = table_rows(tmp_path / "large.xlsx")
+    assert [key.value for key, _ in rows] == [str(10**17), 3]
 
 
 def test_a_count_and_bands(tmp_path) -> None:
@@ -184,8 +192,8 @@ def test_keys_that_are_too_long_for_a_cell_are_cut_and_told_apart(tmp_path) -> N
     groups = {"x" * 32_768: 6, "x" * 32_769: 7}
     long = people(groups).pkdp.histogram("group", unit="person", k=5, attacker=ATTACKER)
     long.to_excel(tmp_path / "long.xlsx")
-    sheet = pytest.importorskip("openpyxl").load_workbook(tmp_path / "long.xlsx")["Table 1"]
-    keys = [sheet.cell(row, 1).value for row in (5, 6)]
+    _, (_, *rows) = table_rows(tmp_path / "long.xlsx")
+    keys = [key.value for key, _ in rows]
     assert list(map(len, keys)) == [32_767, 32_767]
     assert keys[0] != keys[1]
     long.to_csv(tmp_path / "long.csv")

@@ -91,16 +91,30 @@ _OF_SUMS: Options = _OF_HISTOGRAMS | {
     "rows": flag(str | None, None, "Instead of a column: a person adds the number of her rows.", "count"),
 }
 STEPS_OF_SUMS: Options = {
-    "bounds": flag(tuple[int, int], ..., "The least and the most that a person adds to a cell.", "LEAST MOST"),
+    "bounds": flag(str, ..., "The least and the most that a person adds to a cell, as 0,5.", "LEAST,MOST"),
     "noise": flag(float, ..., "Noise of this epsilon, for the most that one person adds."),
     "release_threshold": flag(int | None, None, "Published only when the noisy sum is at least this."),
     "cells_per_unit": flag(int, 1, "The most cells a person may be in: a hash draws that many of hers."),
 }
 
 
-def sum_of(noise: float, *, cells_from_data: bool = False, **steps: Any) -> Sum:
+def whole_pair(option: str, text: str, sign: str, form: str) -> tuple[int, int]:
+    """Return two whole numbers that are typed with a sign between them; `form`: an example of it."""
+    first, _, second = text.partition(sign)
+    try:
+        return int(first), int(second)
+    except ValueError:
+        raise ArgumentError(f"{option} must be two whole numbers, as in {option} {form}.") from None
+
+
+def bounds_of(text: str) -> tuple[int, int]:
+    """Return the bounds of a sum that are typed as 0,5."""
+    return whole_pair("--bounds", text, ",", "0,5")
+
+
+def sum_of(bounds: str, noise: float, *, cells_from_data: bool = False, **steps: Any) -> Sum:
     """Return the mechanism of these options."""
-    mechanism = Sum(noise=GeometricNoise(noise), **steps)
+    mechanism = Sum(bounds_of(bounds), GeometricNoise(noise), **steps)
     return mechanism.of_found_cells() if cells_from_data else mechanism
 
 

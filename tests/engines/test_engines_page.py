@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -23,11 +24,8 @@ def blocks(section: str) -> list[str]:
 
 
 def test_the_spark_section_shows_what_the_tested_example_does():
-    shown, printed = blocks("Spark")
-    assert shown in EXAMPLE
-    assert "tests/engines" not in shown
-    # test_spark.py runs the example and reads these numbers off what it prints.
-    assert printed.split() == ["carrier", "count", "AA", "82", "B6", "103", "DL", "117", "EV", "82", "UA", "149"]
+    (shown,) = blocks("Spark")
+    assert indent(shown, "    ") in EXAMPLE
 
 
 @pytest.mark.ibis

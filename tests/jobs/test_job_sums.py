@@ -147,7 +147,7 @@ def test_a_column_that_is_not_there_or_of_another_type_is_refused(job):
 
 
 def test_a_summed_column_of_a_csv_file_is_one_of_numbers(job):
-    words = ["sum", job.parent / "visits.csv", "--unit", "person", "--bounds", "0", "5", "--noise", "2", "--column"]
+    words = ["sum", job.parent / "visits.csv", "--unit", "person", "--bounds", "0,5", "--noise", "2", "--column"]
     assert "sum" in run(*words, "visits")
     assert "sum" in run(*words, "visits", "--type", "visits=number", "--type", "day=date")
     for further, told in (
@@ -167,7 +167,7 @@ def test_a_summed_column_of_a_csv_file_is_one_of_numbers(job):
 
 def test_a_file_is_summed_from_the_command_line(job):
     words = ["sum", job.parent / "visits.csv", "--unit", "person", "--column", "visits", "--type", "visits=number"]
-    told = run(*words, "--bounds", "0", "5", "--noise", "2", "--by", "clinic", "--cell", "b", "--cell", "a")
+    told = run(*words, "--bounds", "0,5", "--noise", "2", "--by", "clinic", "--cell", "b", "--cell", "a")
     assert "Sum" not in told.partition("Private")[0]
     assert told.partition("Private")[0].split()[-2:] == ["±7", "of"] or "sum" in told
     out = job.parent / "one.parquet"
@@ -179,8 +179,7 @@ def test_a_file_is_summed_from_the_command_line(job):
         "--rows",
         "count",
         "--bounds",
-        "-3",
-        "4",
+        "-3,4",
         "--noise",
         "2",
         "--out",

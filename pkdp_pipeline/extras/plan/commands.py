@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 from rich.console import Console
 
+from pkdp_pipeline.cli.file_commands import bounds_of, whole_pair
 from pkdp_pipeline.cli.options import (
     CELLS_FROM_DATA,
     SEVERAL,
@@ -155,9 +156,9 @@ def plan_sum(
     from pkdp_pipeline.model.spelling import exactly
     from pkdp_pipeline.model.wording import rounded_up
 
-    people = {number: most for text in adds or () for number, most in [_pair("--adds", text, "=", "5=120")]}
+    people = {number: most for text in adds or () for number, most in [whole_pair("--adds", text, "=", "5=120")]}
     choices = sum_choices(
-        [_pair("--bounds", text, ",", "0,5") for text in bounds],
+        [bounds_of(text) for text in bounds],
         epsilon=epsilon,
         delta=delta,
         protects=cast("Any", protects),
@@ -187,15 +188,6 @@ def plan_sum(
             *([] if cells_per_unit == 1 else [f"cells_per_unit = {cells_per_unit}"]),
         ]
     )
-
-
-def _pair(option: str, text: str, sign: str, form: str) -> tuple[int, int]:
-    """Return two whole numbers that are typed with a sign between them."""
-    first, _, second = text.partition(sign)
-    try:
-        return int(first), int(second)
-    except ValueError:
-        raise ArgumentError(f"{option} must be two whole numbers, as in {option} {form}.") from None
 
 
 @plan_app.command(name="levels")

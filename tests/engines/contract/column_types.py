@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -16,7 +17,7 @@ from doors import kind_in_text
 
 __all__ = ["COLUMNS", "NO_UNIT", "TYPES", "Type", "coded", "page"]
 
-#: The columns of the page's table, and the doors of each.
+#: Frames and files as the page names them, and the doors of each.
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "pandas": ("pandas",),
     "its Arrow dtypes": ("pandas arrow",),
@@ -286,12 +287,16 @@ TYPES = (
 
 
 def page() -> str:
-    """Return the table of docs/engines.md."""
-    lines = [["", *COLUMNS], ["---"] * (1 + len(COLUMNS))]
+    """Return the table of docs/engines.md: what a column of each type may be, in the frames that can have one."""
+    listed: dict[str, list[str]] = {}
     for name in dict.fromkeys(one.name for one in TYPES):
         alike = [one for one in TYPES if one.name == name]
-        lines.append([name, *(_shown(alike, doors) for doors in COLUMNS.values())])
-    return "\n".join(f"| {' | '.join(line)} |".replace("|  |", "| |") for line in lines)
+        shown = {column: answer for column, doors in COLUMNS.items() if (answer := _shown(alike, doors))}
+        usual, *others = (answer for answer, _ in Counter(shown.values()).most_common())
+        apart = (f"; {other} in {', '.join(column for column in shown if shown[column] == other)}" for other in others)
+        listed.setdefault(usual + "".join(apart), []).append(name)
+    lines = [["may be", "types"], ["---", "---"], *([answer, "; ".join(names)] for answer, names in listed.items())]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _shown(alike: list[Type], doors: tuple[str, ...]) -> str:
@@ -302,5 +307,5 @@ def _shown(alike: list[Type], doors: tuple[str, ...]) -> str:
         if one.is_held(door)
     }
     assert len(answers) < 2, (alike[0].name, doors)
-    shown = {(True, True): "both", (True, False): "key", (False, True): "unit", (False, False): "no"}
-    return shown[answers.pop()] if answers else "–"
+    shown = {(True, True): "key or unit", (True, False): "key", (False, True): "unit", (False, False): "neither"}
+    return shown[answers.pop()] if answers else ""

@@ -161,7 +161,7 @@ def project(tmp_path):
 def test_the_page_shows_the_example():
     page = (ROOT / "docs" / "dbt.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
-    for name in FILES:
+    for name in FILES[1:]:  # the project's own is that of any project
         assert f"`{name}`" in page
         assert (EXAMPLE / name).read_text(encoding="utf-8") in blocks
 

@@ -324,4 +324,8 @@ def test_bounds_of_a_sum_are_compared():
     noise = pkdp.GeometricNoise(listed[0, 5]["mechanism"]["noise"]["epsilon"])
     assert pkdp.certify(pkdp.Sum((0, 5), noise)).delta(1.0) <= 1e-6
     assert CliRunner().invoke(cli.app, asked[:4]).stdout.count("bounds = [0, 5]") == 1
-    assert CliRunner().invoke(cli.app, [*asked[:3], "5"]).exit_code == 2
+    certified = ["certify", "sum", "--bounds", "-3,10", "--noise", "1", "--json"]
+    assert json.loads(CliRunner().invoke(cli.app, certified).stdout)["mechanism"]["bounds"] == [-3, 10]
+    for command in ([*asked[:3], "5"], ["certify", "sum", "--bounds", "5", "--noise", "1"]):
+        done = CliRunner().invoke(cli.app, command)
+        assert (done.exit_code, done.stderr) == (2, "pkdp: --bounds must be two whole numbers, as in --bounds 0,5.\n")

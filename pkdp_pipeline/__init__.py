@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.ledger import Budget, Ledger
     from pkdp_pipeline.model import VERSION as __version__  # noqa: N811 (one version, under the name Python expects)
     from pkdp_pipeline.model.attacker import AttackerModel
-    from pkdp_pipeline.model.bins import Bins, bins
+    from pkdp_pipeline.model.columns import EACH_ROW, Bins, bins
     from pkdp_pipeline.model.display import Bands, PerturbationTable, RandomRounding, Rounding
     from pkdp_pipeline.model.evidence import (
         BoundedDependence,
@@ -64,11 +64,9 @@ if TYPE_CHECKING:
         SameTable,
     )
     from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Sum
-    from pkdp_pipeline.model.selection import EACH_ROW
-    from pkdp_pipeline.releases.accessor import count, explain, histogram
+    from pkdp_pipeline.releases.accessor import count, explain, histogram, sum
     from pkdp_pipeline.releases.explain import Explanation
     from pkdp_pipeline.releases.release import Release, read_release
-    from pkdp_pipeline.releases.sums import sum
 
 __all__ = [
     "EACH_ROW",
@@ -141,26 +139,23 @@ _NAMES = {
     "certificates.composed": "compose",
     "certificates.release_certificate": "certify",
     "certificates.target": "Target",
-    "ledger": "Ledger",
+    "ledger": "Ledger Budget",
     "model.attacker": "AttackerModel",
-    "model.bins": "Bins bins",
+    "model.columns": "EACH_ROW Bins bins",
     "model.leakage": "Leakage",
-    "model.budget": "Budget",
     "model.evidence": (
         "BoundedDependence BoundedParticipation BoundedSensitivity DisjointUnits "
         "IndependentDraws IndependentGivenHabits OncePerUnit OneDayProtected SamePeople SameTable"
     ),
     "model.display": "Bands PerturbationTable RandomRounding Rounding",
     "model.mechanisms": "Count GeometricNoise Histogram Sum",
-    "model.selection": "EACH_ROW",
     "extras.plan.planning": (
         "largest_p_max largest_p_max_between smallest_k smallest_noise smallest_release_threshold smallest_unknown"
     ),
     "extras.plan.rules": "rule",
-    "releases.accessor": "count explain histogram",
+    "releases.accessor": "count explain histogram sum",
     "releases.explain": "Explanation",
     "releases.release": "Release read_release",
-    "releases.sums": "sum",
     "extras.tables.hierarchy": "Hierarchy",
     "extras.theory.counting_queries": "CountingQueries",
     "extras.theory.privacy_loss": "PrivacyLoss",

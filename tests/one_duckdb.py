@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pkdp_pipeline.engines import memory
+from pkdp_pipeline.engines import rows
 
 __all__ = ["one_duckdb"]
 
@@ -19,7 +19,7 @@ def one_duckdb() -> Iterator[None]:
     from pkdp_pipeline.jobs.sources import csv_files, files, whole_files
 
     def connected(**_: object) -> Any:
-        cursor = memory._kept(os.getpid()).cursor()
+        cursor = rows._kept(os.getpid()).cursor()
         cursor.execute("SET TimeZone = 'UTC'")
         return cursor
 

@@ -13,7 +13,7 @@ import pytest
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import BudgetExceededError, DifferencingError, NotCertifiableError
-from pkdp_pipeline.extras.report.pages import forms
+from pkdp_pipeline.extras.report import pages as forms
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.attacker import AttackerModel

@@ -25,7 +25,7 @@ from pkdp_pipeline.cli.options import (
 )
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.bins import Bins, Calendar, named
+from pkdp_pipeline.model.columns import Bins, Calendar, named
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism, Sum
 
@@ -142,7 +142,7 @@ def _question_options(
     **others: Any,
 ) -> dict[str, Any]:
     """Return the options of `pkdp_pipeline.histogram`, `count` or `sum` that are given."""
-    from pkdp_pipeline.model.selection import EACH_ROW
+    from pkdp_pipeline.model.columns import EACH_ROW
 
     options = {name: value for name, value in others.items() if value is not None}
     options["unit"] = EACH_ROW if unit == [_EACH_ROW] else unit
@@ -193,7 +193,7 @@ def _publish(
     from pkdp_pipeline.jobs.sources.whole_files import WholeFile
     from pkdp_pipeline.ledger import Ledger
     from pkdp_pipeline.ledger.reading import copied, is_begun
-    from pkdp_pipeline.releases import accessor, sums
+    from pkdp_pipeline.releases import accessor
 
     if (ledger is None) != (not dataset):
         raise ArgumentError("--ledger and --dataset belong together: the ledger holds releases about the same people.")
@@ -222,7 +222,7 @@ def _publish(
             _named(question_options), question_options["unit"] if isinstance(question_options["unit"], list) else ()
         )
         if isinstance(mechanism, Sum):
-            return sums.sum(rows, by=by, ledger=opened, **options)
+            return accessor.sum(rows, by=by, ledger=opened, **options)
         if by is None:
             return accessor.count(rows, ledger=opened, **options)
         return accessor.histogram(rows, by, ledger=opened, **options)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from pkdp_pipeline.cli.documents import backfill_document, plan_document, print_document, run_document
 from pkdp_pipeline.cli.options import AsJson, JobFile
+from pkdp_pipeline.cli.screen import backfill_document, plan_document, print_document, run_document
 from pkdp_pipeline.errors import REFUSED, ArgumentError, PkdpError, TemporaryError, exit_code
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
-from pkdp_pipeline.cli.documents import print_document
 from pkdp_pipeline.cli.options import AsJson, AtDelta
+from pkdp_pipeline.cli.screen import print_document
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.plugins import view
 

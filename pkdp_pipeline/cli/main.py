@@ -21,7 +21,6 @@ import typer
 from rich.console import Console
 from typer.models import OptionInfo
 
-from pkdp_pipeline.cli.documents import error_document, message_of, option_names, print_document
 from pkdp_pipeline.cli.file_commands import STEPS_OF_SUMS, file_commands, sum_of
 from pkdp_pipeline.cli.job_commands import backfill, run
 from pkdp_pipeline.cli.ledger_commands import ledger_app
@@ -37,6 +36,7 @@ from pkdp_pipeline.cli.options import (
     several,
     taking,
 )
+from pkdp_pipeline.cli.screen import error_document, message_of, option_names, print_document
 from pkdp_pipeline.errors import ConfigError, PkdpError, exit_code
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.attacker import AttackerModel

@@ -7,6 +7,6 @@ rule needs. They are aggregated where they are, or in memory: only counted cells
 from __future__ import annotations
 
 from pkdp_pipeline.engines.question import ENGINES, CellCounts, Engine, Tally, Units, engine_for
-from pkdp_pipeline.model.selection import Selection
+from pkdp_pipeline.model.columns import Selection
 
 __all__ = ["ENGINES", "CellCounts", "Engine", "Selection", "Tally", "Units", "engine_for"]

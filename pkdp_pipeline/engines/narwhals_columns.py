@@ -17,7 +17,7 @@ import pandas as pd
 from pkdp_pipeline.engines.layouts import DIGITS
 from pkdp_pipeline.engines.statements import LARGEST, not_whole
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.bins import Bins
+from pkdp_pipeline.model.columns import Bins
 from pkdp_pipeline.model.comparisons import DAY, ORDERS, SECOND, Values, settled, written_time
 from pkdp_pipeline.model.predicate import (
     Column,

@@ -37,8 +37,8 @@ from pkdp_pipeline.engines.question import (
     wrong_where,
 )
 from pkdp_pipeline.errors import ArgumentError, PkdpError
+from pkdp_pipeline.model.columns import Selection, check_columns
 from pkdp_pipeline.model.predicate import Condition, Predicate
-from pkdp_pipeline.model.selection import Selection, check_columns
 
 
 class NarwhalsEngine:
@@ -79,8 +79,8 @@ class NarwhalsEngine:
         """Return a frame with a column of this name that holds an expression of the engine's own."""
         raise wrong_where(where, "a column name or a query string for a frame of this kind")
 
-    def _source(self, frame: Any, question: Selection) -> Source:
-        return Source(frame)
+    def _source(self, frame: Any, question: Selection) -> FrameColumns:
+        return FrameColumns(frame)
 
     def _counted(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any) -> Any:
         """Return an Arrow table of (b0, b1, …, n, missing_unit, several_cells), one row per cell."""
@@ -104,7 +104,7 @@ def collected(query: nw.LazyFrame[Any]) -> Any:
 Answer = TypeVar("Answer")
 
 
-class Source:
+class FrameColumns:
     """A frame's columns as expressions, and the rows they make. For `empty` and `regex` see `condition`."""
 
     def __init__(self, frame: Any, *, empty: Collection[str] = (), regex: bool = True) -> None:
@@ -238,12 +238,12 @@ class WrappedEngine:
 class ArrowEngine(NarwhalsEngine):
     """Counts the distinct units of a `pyarrow.Table`."""
 
-    def _source(self, frame: Any, question: Selection) -> Source:
+    def _source(self, frame: Any, question: Selection) -> FrameColumns:
         _check_names(frame, question)
         where = question.where.columns if isinstance(question.where, Predicate) else ()
         own = (*question.unit, *question.by, *question.order_by, *question.summed_columns, *where)
         names = dict.fromkeys((*own, *unread(frame)))
-        return Source(guarded(partial(plain_table, frame, names)), empty=untyped(frame))
+        return FrameColumns(guarded(partial(plain_table, frame, names)), empty=untyped(frame))
 
     def _counted(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any) -> Any:
         return cells_in_memory(collected(rows), question)

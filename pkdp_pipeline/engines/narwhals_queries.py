@@ -15,7 +15,7 @@ import narwhals.stable.v2 as nw
 from pkdp_pipeline.engines.question import DRAWN, SPACES, Doubts, keys_of, numbered
 from pkdp_pipeline.engines.statements import PRIME, SPREAD, WHOLE
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.selection import Selection
+from pkdp_pipeline.model.columns import Selection
 
 
 def cells_query(rows: Rows, question: Selection) -> Rows:

@@ -19,10 +19,9 @@ from pkdp_pipeline.engines.pandas_where import plain, selected_rows
 from pkdp_pipeline.engines.question import DRAWN, CellCounts, Doubts, Tally, Units, not_counted
 from pkdp_pipeline.engines.statements import WHOLE, not_whole, number_of
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.bins import Bins
+from pkdp_pipeline.model.columns import Bins, Selection, check_columns
 from pkdp_pipeline.model.keys import canonical_key, key_dtype, kind_of_dtype
 from pkdp_pipeline.model.predicate import Condition, Predicate
-from pkdp_pipeline.model.selection import Selection, check_columns
 
 #: What "str" means from pandas 3 on; before, it made a text of a missing value.
 _TEXT = pd.StringDtype(na_value=np.nan)

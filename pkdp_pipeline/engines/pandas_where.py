@@ -12,8 +12,8 @@ import pandas as pd
 from pkdp_pipeline.engines.layouts import plain_column, plain_table, plain_type, untyped
 from pkdp_pipeline.engines.question import wrong_where
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.columns import check_columns
 from pkdp_pipeline.model.predicate import Condition, Conjunction, Predicate
-from pkdp_pipeline.model.selection import check_columns
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw

@@ -16,13 +16,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pkdp_pipeline.engines.codes import joinable
 from pkdp_pipeline.engines.question import CellCounts, Tally, Units, numbered
 from pkdp_pipeline.engines.relation_engine import RelationColumns, RelationEngine, to_public
 from pkdp_pipeline.engines.rows import Rows
-from pkdp_pipeline.engines.statements import code_of, doubtful, missing
+from pkdp_pipeline.engines.statements import code_of, doubtful, joinable, missing
 from pkdp_pipeline.errors import PkdpError
-from pkdp_pipeline.model.selection import Selection
+from pkdp_pipeline.model.columns import Selection
 
 if TYPE_CHECKING:
     import duckdb
@@ -71,7 +70,7 @@ class Periods:
     def cells(self, question: Selection, first: date) -> CellCounts | None:
         """Return what `Engine.cells` does of a period, where each unit should have one cell.
 
-        Each cell has a hash, and those in the rows of a unit are joined bit by bit, see `engines.codes`.
+        Each cell has a hash, and those in the rows of a unit are joined bit by bit, see `engines.statements`.
         """
         by, unit = numbered("b", len(question.by)), ", ".join(numbered("u", len(question.unit)))
         cell = ", ".join(by)

@@ -11,10 +11,10 @@ import polars as pl
 import pyarrow as pa
 
 from pkdp_pipeline.engines.memory import cells_in_memory
-from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine, Source, collected, guarded
+from pkdp_pipeline.engines.narwhals_engine import FrameColumns, NarwhalsEngine, collected, guarded
 from pkdp_pipeline.engines.narwhals_queries import cells_query, clamped, most_frequent
 from pkdp_pipeline.engines.question import DRAWN, keys_of, numbered, wrong_where
-from pkdp_pipeline.model.selection import Selection, check_columns
+from pkdp_pipeline.model.columns import Selection, check_columns
 
 
 class PolarsEngine(NarwhalsEngine):
@@ -29,9 +29,9 @@ class PolarsEngine(NarwhalsEngine):
             raise wrong_where(where, "a column name, a query string or an expression of Polars for this frame")
         return frame.with_columns(where.alias(name))
 
-    def _source(self, frame: Any, question: Selection) -> Source:
+    def _source(self, frame: Any, question: Selection) -> FrameColumns:
         empty = guarded(lambda: [name for name, kind in frame.lazy().collect_schema().items() if kind == pl.Null])
-        return Source(frame.lazy().with_columns(pl.col(empty).cast(pl.String)) if empty else frame, empty=empty)
+        return FrameColumns(frame.lazy().with_columns(pl.col(empty).cast(pl.String)) if empty else frame, empty=empty)
 
     def _counted(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any) -> Any:
         units, keys = numbered("u", len(question.unit)), keys_of(question)

@@ -6,16 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
-from pkdp_pipeline.errors import ArgumentError, ConfigError
-from pkdp_pipeline.model.selection import Selection
+from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
+from pkdp_pipeline.model.columns import Selection
 from pkdp_pipeline.plugins import hooks
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import pandas as pd
+
+Answer = TypeVar("Answer")
 
 #: The rules of `one_cell` by which a hash draws one of a unit's cells, or one of its most frequent ones.
 DRAWN = frozenset({"hash", "most_frequent"})
@@ -124,6 +126,16 @@ class CellCounts:
         )
 
 
+def answered(cells: Any, counts: npt.NDArray[np.int64], *, missing_unit: bool, several_cells: bool = False) -> Any:
+    """Return an Arrow table of cells with what a query about units in cells adds: n and the two answers."""
+    import pyarrow as pa
+
+    answer = cells.append_column("n", pa.array(counts, pa.int64()))
+    for name, value in (("missing_unit", missing_unit), ("several_cells", several_cells)):
+        answer = answer.append_column(name, pa.repeat(value, len(counts)))
+    return answer
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
     """How many distinct units have a row that satisfies the predicate; and how many there are, where that is asked.
@@ -188,6 +200,24 @@ def not_counted(problem: str) -> ConfigError:
         f"the frame could not be counted ({problem}); check that its engine or connection is open and free, that it "
         "can be read from start to end, and that where compares columns with constants of their own type."
     )
+
+
+def guarded(question: Callable[[], Answer]) -> Answer:
+    """Return what DuckDB answers; what it says when it cannot could quote the data, and is not passed on."""
+    import duckdb
+    import pyarrow as pa
+
+    problem, memory = "", False
+    try:
+        return question()
+    except duckdb.Error as error:
+        problem, memory = type(error).__name__, isinstance(error, duckdb.OutOfMemoryException)
+    except (pa.ArrowException, OSError) as error:
+        problem = "stopped while its rows were read"
+        memory = isinstance(error, MemoryError) or "Out of Memory Error" in str(error)
+    if memory:
+        raise TemporaryError("there is not enough memory to count the frame now; try again when more is free.")
+    raise not_counted(problem)
 
 
 def wrong_where(where: object, allowed: str) -> ArgumentError:

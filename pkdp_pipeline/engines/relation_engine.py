@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from pkdp_pipeline.engines.question import ROUNDED, CellCounts, Doubts, Tally, Units, numbered, wrong_where
-from pkdp_pipeline.engines.rows import Rows, guarded, literal, matched, quoted
+from pkdp_pipeline.engines.question import ROUNDED, CellCounts, Doubts, Tally, Units, guarded, numbered, wrong_where
+from pkdp_pipeline.engines.rows import Rows, literal, matched, quoted
 from pkdp_pipeline.engines.statements import whole_number_sql
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.bins import Bins
+from pkdp_pipeline.model.columns import Bins, Selection, check_columns
 from pkdp_pipeline.model.comparisons import DAY, SECOND, Values, settled, written_time
 from pkdp_pipeline.model.predicate import Column, Condition, Conjunction, Constant, Part, Predicate
-from pkdp_pipeline.model.selection import Selection, check_columns
 
 if TYPE_CHECKING:
     import duckdb

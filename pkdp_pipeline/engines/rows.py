@@ -1,48 +1,168 @@
-"""The rows that a question is about, as DuckDB reads them, and how they are counted.
+"""The rows that a question is about, as an embedded DuckDB reads them, and how they are counted.
 
 A statement is about ``pkdp_rows``, with the columns ``u0, u1, …`` (the unit), ``b0, b1, …`` (the cell), ``o0, o1, …``
 (what comes first) and ``hit`` (whether a row satisfies a predicate). A question reads the rows once, and more often
-only where they are stored.
+only where they are stored. An embedded DuckDB fetches nothing from elsewhere and spills into a private folder only.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import re
 import secrets
+import shutil
+import socket
+import stat
+import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pkdp_pipeline.engines.codes import answered
-from pkdp_pipeline.engines.question import DRAWN, NO_DOUBTS, Doubts, Tally, Units, not_counted, numbered
+from pkdp_pipeline.engines.question import (
+    DRAWN,
+    NO_DOUBTS,
+    Doubts,
+    Tally,
+    Units,
+    answered,
+    guarded,
+    not_counted,
+    numbered,
+)
 from pkdp_pipeline.engines.statements import (
     BITS,
     HALF,
     cell_number,
+    cells_statement,
     doubtful,
     drawn_statement,
     hits_statement,
     homes_statement,
     missing,
+    missing_last,
     sums_statement,
     tally_statement,
     unit_number,
     units_statement,
 )
-from pkdp_pipeline.errors import ArgumentError, TemporaryError
+from pkdp_pipeline.model.columns import Selection
 from pkdp_pipeline.model.predicate import like_regex
-from pkdp_pipeline.model.selection import Selection
 
 if TYPE_CHECKING:
     import duckdb
 
 
-Answer = TypeVar("Answer")
+_NUMBERS = itertools.count(1)
+_MAX_SMALL_ROWS = 100_000
+
+
+def connect(*, spill: bool = True) -> duckdb.DuckDBPyConnection:
+    """Return an embedded DuckDB that fetches nothing from elsewhere; without `spill` it writes nothing to disk.
+
+    Data that do not fit into memory go to a folder that its owner alone can open, and are deleted with the connection;
+    those that a killed process leaves, by a later connection.
+    """
+    import duckdb
+
+    # By default rows would go, readable by everybody, to the folder in which the program was started.
+    place = _spill_folder() if spill else ""
+    return duckdb.connect(config={"autoinstall_known_extensions": "false", "temp_directory": place})
+
+
+@contextmanager
+def counting(rows: int) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Give a connection to an embedded DuckDB for counting this many rows.
+
+    Few rows take 3 ms and starting a DuckDB 15 more: they are counted in one that the process keeps, which writes
+    nothing to disk.
+    """
+    with closing(_kept(os.getpid()).cursor() if rows <= _MAX_SMALL_ROWS else connect()) as connection:
+        yield connection
+
+
+@cache
+def _kept(process: int) -> duckdb.DuckDBPyConnection:  # a forked process cannot use that of another
+    connection = connect(spill=False)
+    # Without threads of its own nothing is waited for when a process ends, also a forked one.
+    connection.execute("SET threads = 1")
+    return connection
+
+
+def disconnect(connection: duckdb.DuckDBPyConnection) -> None:
+    """Close an embedded DuckDB; one that a stopped query still holds goes with the process."""
+    import duckdb
+
+    with suppress(duckdb.Error):
+        connection.close()
+
+
+def _spill_folder() -> str:
+    """Return a path for one connection's temporary files; empty where nothing would be private.
+
+    DuckDB makes a folder of it when it needs one, and removes it. No two connections share one: before version 2 they
+    would write over each other's files.
+    """
+    private = _private_folder()
+    if private is None:
+        return ""
+    here = f"{re.sub(r'[^A-Za-z0-9]', '_', socket.gethostname())}-"
+    with suppress(OSError):
+        for left in private.iterdir():
+            pid = left.name.removeprefix(here).partition("-")[0]
+            # Of another host, a container perhaps, nobody here knows which processes live.
+            if left.name.startswith(here) and pid.isdecimal() and not _lives(int(pid)):
+                shutil.rmtree(left, ignore_errors=True)
+    return str(private / f"{here}{os.getpid()}-{next(_NUMBERS)}")
+
+
+def _private_folder() -> Path | None:
+    """Return a folder that nobody else can open; None where there is none."""
+    if not hasattr(os, "getuid"):
+        return None
+    folder = Path(tempfile.gettempdir()) / f"pkdp-{os.getuid()}"
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+        if stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not stat.S_IMODE(status.st_mode) & 0o077:
+            return folder
+    return None
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
+
+
+def quoted(name: str) -> str:
+    """Return a name as a SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """Return text as a SQL string."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def matched(text: str, pattern: str) -> str:
+    """Return SQL for whether a text matches a LIKE pattern in its one spelling."""
+    # DuckDB takes long for LIKE with % and _, and cannot be interrupted in it; a regular expression is read once.
+    if "_" in pattern or "\\" in pattern:
+        return f"regexp_matches({text}, {literal(like_regex(pattern))})"
+    return f"{text} LIKE {literal(pattern)}"
+
 
 #: The operators of a plan that reads stored rows once, one by one.
 _SCANS = frozenset({"PROJECTION", "FILTER", "SEQ_SCAN", "TABLE_SCAN", "PARQUET_SCAN", "READ_PARQUET"})
@@ -161,7 +281,7 @@ class Rows:
     def _drawn_cells(self, question: Selection) -> str:
         """Return the query of `cells` where a hash draws: it gives each cell a code, then reads the rows."""
         units, cells = numbered("u", len(question.unit)), numbered("b", len(question.by))
-        cell, order = ", ".join(cells), ", ".join(_missing_last(cells))
+        cell, order = ", ".join(cells), ", ".join(missing_last(cells))
         kept = "NOT MATERIALIZED" if self.is_stored() else "MATERIALIZED"
         number = cell_number(len(cells), self._kinds())
         same = " AND ".join(f"pkdp_read.{name} IS NOT DISTINCT FROM pkdp_cells.{name}" for name in cells)
@@ -224,96 +344,3 @@ def _is_duckdb_1() -> bool:
     import duckdb
 
     return duckdb.__version__.startswith("1.")
-
-
-def guarded(question: Callable[[], Answer]) -> Answer:
-    """Return what DuckDB answers; what it says when it cannot could quote the data, and is not passed on."""
-    import duckdb
-    import pyarrow as pa
-
-    problem, memory = "", False
-    try:
-        return question()
-    except duckdb.Error as error:
-        problem, memory = type(error).__name__, isinstance(error, duckdb.OutOfMemoryException)
-    except (pa.ArrowException, OSError) as error:
-        problem = "stopped while its rows were read"
-        memory = isinstance(error, MemoryError) or "Out of Memory Error" in str(error)
-    if memory:
-        raise TemporaryError("there is not enough memory to count the frame now; try again when more is free.")
-    raise not_counted(problem)
-
-
-def quoted(name: str) -> str:
-    """Return a name as a SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """Return text as a SQL string."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def matched(text: str, pattern: str) -> str:
-    """Return SQL for whether a text matches a LIKE pattern in its one spelling."""
-    # DuckDB takes long for LIKE with % and _, and cannot be interrupted in it; a regular expression is read once.
-    if "_" in pattern or "\\" in pattern:
-        return f"regexp_matches({text}, {literal(like_regex(pattern))})"
-    return f"{text} LIKE {literal(pattern)}"
-
-
-def cells_statement(question: Selection, *, keys: int) -> str:
-    """Return what follows ``WITH pkdp_rows AS (…)`` for (b0, b1, …, n, missing_unit, several_cells) per cell.
-
-    `keys` columns name a cell there. No hash draws.
-    """
-    units, one_cell, most = len(question.unit), question.one_cell, question.cells_per_unit
-    cell = ", ".join(numbered("b", keys))
-    if units == 0:
-        return (
-            f"SELECT {cell}, count(*) AS n, false AS missing_unit, false AS several_cells "
-            f"FROM pkdp_rows GROUP BY {cell}"
-        )
-    if one_cell == "error":
-        return _pairs_statement(units, keys, most)
-    if one_cell != "first":
-        raise ArgumentError(f"one_cell has no rule {one_cell!r}.")
-    nobody = missing(units)
-    return (
-        f"SELECT {cell}, count(*) FILTER (WHERE NOT ({nobody})) AS n, bool_or({nobody}) AS missing_unit, "
-        f"false AS several_cells FROM ({_first_rows(units, keys, len(question.order_by))}) GROUP BY {cell}"
-    )
-
-
-def _pairs_statement(units: int, keys: int, most: int) -> str:
-    """Return the query where every unit should have one cell, as many pairs of unit and cell as units; or `most` cells.
-
-    The pairs are found once, as a count of distinct units per cell finds them.
-    """
-    unit, cell, nobody = ", ".join(numbered("u", units)), ", ".join(numbered("b", keys)), missing(units)
-    units_found = f"SELECT {unit} FROM pkdp_pairs WHERE NOT ({nobody}) GROUP BY {unit}"
-    n = f"count(*) FILTER (WHERE NOT ({nobody}))"
-    several = f"sum({n}) OVER () > (SELECT count(*) FROM ({units_found}))"
-    if most > 1:
-        several = f"(SELECT count(*) > 0 FROM ({units_found} HAVING count(*) > {most}))"
-    return (
-        f", pkdp_pairs AS MATERIALIZED (SELECT DISTINCT {unit}, {cell} FROM pkdp_rows) "
-        f"SELECT {cell}, {n} AS n, bool_or({nobody}) AS missing_unit, {several} AS several_cells "
-        f"FROM pkdp_pairs GROUP BY {cell}"
-    )
-
-
-def _first_rows(units: int, keys: int, orders: int) -> str:
-    """Return the query for (unit, cell) with the cell of the unit's first row."""
-    unit, cells = ", ".join(numbered("u", units)), numbered("b", keys)
-    # Equals go to the smallest cell, column by column.
-    fields = [f"f{i} := {part}" for i, part in enumerate(_missing_last([*numbered("o", orders), *cells]))]
-    values = [f"{name} := {name}" for name in cells]
-    chosen = ", ".join(f"chosen.{name} AS {name}" for name in cells)
-    best = f"min(struct_pack({', '.join([*fields, *values])})) AS chosen"
-    return f"SELECT {unit}, {chosen} FROM (SELECT {unit}, {best} FROM pkdp_rows GROUP BY {unit})"
-
-
-def _missing_last(names: list[str]) -> list[str]:
-    """Return what sorts by these columns, missing values last, whatever the session says about NULL."""
-    return [part for name in names for part in (f"{name} IS NULL", name)]

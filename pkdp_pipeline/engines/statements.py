@@ -12,6 +12,12 @@ unity are at most 4 √p.
 Sums per cell are of what each person adds: the sum of a column over her rows there, clamped to public bounds.
 `v` is the number in a row. A missing one adds nothing, and one beyond ±10^12 counts as that: so no engine overflows
 where another does not.
+
+A cell's code is a hash, and a unit's codes are joined bit by bit: the result shows whether the unit has one cell. The
+cells are few and are read first, each with its code. No code has all the bits of another, or this is not tried. Then
+joined bits of several codes are no cell's: that cell's code would have all the bits of each of them, and so would be
+each of them. So a unit whose joined bits are a cell's code has that cell in every row, and nothing here depends on
+codes being different, but for how fast the answer comes.
 """
 
 from __future__ import annotations
@@ -21,9 +27,12 @@ import re
 import sys
 from collections.abc import Mapping
 
+import numpy as np
+import numpy.typing as npt
+
 from pkdp_pipeline.engines.question import DRAWN, NO_DOUBTS, SPACES, Doubts, numbered
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.selection import Selection
+from pkdp_pipeline.model.columns import Selection
 
 PRIME = 2**31 - 1
 #: Sets the columns of a name apart.
@@ -110,6 +119,80 @@ def missing(units: int) -> str:
 def code_of(cell: str) -> str:
     """Return SQL for the hash of a cell's keys; of the number 0 alone it would be 0, which is part of every other."""
     return f"hash({cell}, 1)"
+
+
+#: More cells than this are counted another way.
+MAX_CODES = 1 << 12
+
+_Hashes = npt.NDArray[np.uint64]
+
+
+def joinable(codes: _Hashes) -> bool:
+    """Return whether these hashes, one per cell, are few and none has all the bits of another."""
+    return 0 < len(codes) <= MAX_CODES and not any(np.count_nonzero((code & ~codes) == 0) > 1 for code in codes)
+
+
+def counted_by_code(codes: _Hashes, counts_by_code: Mapping[int, int]) -> npt.NDArray[np.int64] | None:
+    """Return how many units each cell has, given how many have each joined hash; None if one is no cell's."""
+    counts = np.array([counts_by_code.get(int(code), 0) for code in codes], dtype=np.int64)
+    return counts if counts.sum() == sum(counts_by_code.values()) else None
+
+
+def cells_statement(question: Selection, *, keys: int) -> str:
+    """Return what follows ``WITH pkdp_rows AS (…)`` for (b0, b1, …, n, missing_unit, several_cells) per cell.
+
+    `keys` columns name a cell there. No hash draws.
+    """
+    units, one_cell, most = len(question.unit), question.one_cell, question.cells_per_unit
+    cell = ", ".join(numbered("b", keys))
+    if units == 0:
+        return (
+            f"SELECT {cell}, count(*) AS n, false AS missing_unit, false AS several_cells "
+            f"FROM pkdp_rows GROUP BY {cell}"
+        )
+    if one_cell == "error":
+        return _pairs_statement(units, keys, most)
+    if one_cell != "first":
+        raise ArgumentError(f"one_cell has no rule {one_cell!r}.")
+    nobody = missing(units)
+    return (
+        f"SELECT {cell}, count(*) FILTER (WHERE NOT ({nobody})) AS n, bool_or({nobody}) AS missing_unit, "
+        f"false AS several_cells FROM ({_first_rows(units, keys, len(question.order_by))}) GROUP BY {cell}"
+    )
+
+
+def _pairs_statement(units: int, keys: int, most: int) -> str:
+    """Return the query where every unit should have one cell, as many pairs of unit and cell as units; or `most` cells.
+
+    The pairs are found once, as a count of distinct units per cell finds them.
+    """
+    unit, cell, nobody = ", ".join(numbered("u", units)), ", ".join(numbered("b", keys)), missing(units)
+    units_found = f"SELECT {unit} FROM pkdp_pairs WHERE NOT ({nobody}) GROUP BY {unit}"
+    n = f"count(*) FILTER (WHERE NOT ({nobody}))"
+    several = f"sum({n}) OVER () > (SELECT count(*) FROM ({units_found}))"
+    if most > 1:
+        several = f"(SELECT count(*) > 0 FROM ({units_found} HAVING count(*) > {most}))"
+    return (
+        f", pkdp_pairs AS MATERIALIZED (SELECT DISTINCT {unit}, {cell} FROM pkdp_rows) "
+        f"SELECT {cell}, {n} AS n, bool_or({nobody}) AS missing_unit, {several} AS several_cells "
+        f"FROM pkdp_pairs GROUP BY {cell}"
+    )
+
+
+def _first_rows(units: int, keys: int, orders: int) -> str:
+    """Return the query for (unit, cell) with the cell of the unit's first row."""
+    unit, cells = ", ".join(numbered("u", units)), numbered("b", keys)
+    # Equals go to the smallest cell, column by column.
+    fields = [f"f{i} := {part}" for i, part in enumerate(missing_last([*numbered("o", orders), *cells]))]
+    values = [f"{name} := {name}" for name in cells]
+    chosen = ", ".join(f"chosen.{name} AS {name}" for name in cells)
+    best = f"min(struct_pack({', '.join([*fields, *values])})) AS chosen"
+    return f"SELECT {unit}, {chosen} FROM (SELECT {unit}, {best} FROM pkdp_rows GROUP BY {unit})"
+
+
+def missing_last(names: list[str]) -> list[str]:
+    """Return what sorts by these columns, missing values last, whatever the session says about NULL."""
+    return [part for name in names for part in (f"{name} IS NULL", name)]
 
 
 def tally_statement(*, units: int, everybody: bool = True, doubts: Doubts = NO_DOUBTS) -> str:

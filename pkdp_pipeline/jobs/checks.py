@@ -20,7 +20,7 @@ from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.release_tables import ReleaseTable
 from pkdp_pipeline.jobs.sources.source import DAYS, HOLDS, Kind, Source
 from pkdp_pipeline.model.attacker import beside_groups
-from pkdp_pipeline.model.bins import Bins, grouping, is_ordered, with_groups
+from pkdp_pipeline.model.columns import Bins, grouping, is_ordered, with_groups
 from pkdp_pipeline.model.display import least_shown
 from pkdp_pipeline.model.keys import Domain
 from pkdp_pipeline.model.mechanisms import noised_below, value_columns

@@ -17,7 +17,7 @@ from pkdp_pipeline.jobs.dry_run import check_folder, check_ledger, check_togethe
 from pkdp_pipeline.jobs.job import Job, open_source
 from pkdp_pipeline.jobs.outputs import check_outputs, summarise, write_period
 from pkdp_pipeline.jobs.outputs.files import is_writable, job_lock, make_folder, remove_leftovers, write_atomically
-from pkdp_pipeline.jobs.sources import Source
+from pkdp_pipeline.jobs.sources.source import Source
 from pkdp_pipeline.jobs.steps import (
     JobRelease,
     JobResult,

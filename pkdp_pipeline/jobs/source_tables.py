@@ -36,7 +36,7 @@ from pkdp_pipeline.releases.options import ColumnKind, Name, Names, Table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pkdp_pipeline.jobs.sources import Needs, Source
+    from pkdp_pipeline.jobs.sources.source import Needs, Source
     from pkdp_pipeline.jobs.tables import OutputTable, RecordsTable, RetentionTable
 
 Format = Literal["parquet", "csv", "excel"]

@@ -26,7 +26,7 @@ from pkdp_pipeline.jobs.dry_run import DELTA
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs.files import PERIOD, is_writable, make_folder, write_atomically
 from pkdp_pipeline.jobs.release_tables import ReleaseTable
-from pkdp_pipeline.jobs.sources import Source
+from pkdp_pipeline.jobs.sources.source import Source
 from pkdp_pipeline.jobs.stopping import Stopped
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.plugins import hooks, load

@@ -15,11 +15,10 @@ from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import BudgetExceededError, NoEvidenceError
 from pkdp_pipeline.ledger.account import Account, Bundles, add_up, unit_named
 from pkdp_pipeline.ledger.admission import Admission, admit
-from pkdp_pipeline.ledger.chain import Terms, json_text
+from pkdp_pipeline.ledger.chain import Budget, Terms, json_text
 from pkdp_pipeline.ledger.records import Records
 from pkdp_pipeline.ledger.rows import Entry, Reservation, Row
 from pkdp_pipeline.ledger.totals import LedgerTotals, delta_of, drawn, epsilon_of
-from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.context import Facts
 from pkdp_pipeline.model.wording import Speech, Worded, rounded_up
 

@@ -15,11 +15,10 @@ from pkdp_pipeline.certificates.composed import releases_in
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.account import Bundle
-from pkdp_pipeline.ledger.chain import Terms
+from pkdp_pipeline.ledger.chain import Budget, Terms
 from pkdp_pipeline.ledger.rows import Row
 from pkdp_pipeline.ledger.totals import LedgerTotals
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.evidence import Evidence
 
 

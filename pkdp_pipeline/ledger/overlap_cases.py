@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from pkdp_pipeline.model.bins import grouped_column
+from pkdp_pipeline.model.columns import grouped_column
 from pkdp_pipeline.model.context import Facts
 from pkdp_pipeline.model.evidence import (
     BoundedDependence,

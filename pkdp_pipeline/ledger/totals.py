@@ -18,15 +18,14 @@ from pkdp_pipeline.certificates.composed import ComposedCertificate, compose, pr
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, release_certificate
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.ledger.account import Account, Bundles, add_up, kind_counted, knows_total, unit_named, whole_parts
-from pkdp_pipeline.ledger.chain import Terms
+from pkdp_pipeline.ledger.chain import Budget, Terms
 from pkdp_pipeline.ledger.records import Records
 from pkdp_pipeline.ledger.rows import Entry, Row, counted, unit_text
-from pkdp_pipeline.model.budget import Budget
+from pkdp_pipeline.model.columns import EachRow
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.evidence import SamePeople
 from pkdp_pipeline.model.mechanisms import GeometricNoise, noised_below
 from pkdp_pipeline.model.noise import SMALLEST_EPSILON, noise_scale
-from pkdp_pipeline.model.selection import EachRow
 from pkdp_pipeline.theorems import WorstCase
 from pkdp_pipeline.theorems.beside_leakage import WorstBesidePrivate
 from pkdp_pipeline.theorems.rounding import float_above

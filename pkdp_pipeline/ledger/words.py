@@ -11,9 +11,8 @@ from decimal import ROUND_CEILING, Context, Decimal
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.ledger import Ledger
-from pkdp_pipeline.ledger.chain import Terms
+from pkdp_pipeline.ledger.chain import Budget, Terms
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import Count, Mechanism, Sum, cells_per_unit, kind_of, mechanism_name, noised_below
 from pkdp_pipeline.model.spelling import exactly

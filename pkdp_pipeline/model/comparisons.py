@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import NoReturn, cast
 
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.columns import check_columns
 from pkdp_pipeline.model.predicate import (
     Column,
     Condition,
@@ -22,7 +23,6 @@ from pkdp_pipeline.model.predicate import (
     Predicate,
     constant_family,
 )
-from pkdp_pipeline.model.selection import check_columns
 
 #: Nanoseconds of a second and of a day.
 SECOND, DAY = 10**9, 86_400 * 10**9

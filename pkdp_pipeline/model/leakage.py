@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import choice, known_fields, loss, probability, written
-from pkdp_pipeline.model.bins import Bins, grouping
+from pkdp_pipeline.model.columns import Bins, grouping
 from pkdp_pipeline.model.wording import listed
 
 Lives = Literal["presence", "value"]

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import choice
-from pkdp_pipeline.model.bins import grouped_column, grouping, named, with_groups
+from pkdp_pipeline.model.columns import EachRow, Selection, grouped_column, grouping, named, with_groups
 from pkdp_pipeline.model.context import Context, Facts
 from pkdp_pipeline.model.finer import determines
 from pkdp_pipeline.model.keys import Domain
@@ -29,7 +29,6 @@ from pkdp_pipeline.model.mechanisms import (
 from pkdp_pipeline.model.noise import check_noise
 from pkdp_pipeline.model.period import Period, of_pandas
 from pkdp_pipeline.model.predicate import Predicate
-from pkdp_pipeline.model.selection import EachRow, Selection
 
 MissingUnit = Literal["error", "drop"]
 Spelling = Literal["checked", "exact"]
@@ -224,7 +223,7 @@ class Question(Selection):
 
     @property
     def grouping(self) -> tuple[str, ...]:
-        """The by-columns as they group people; see `model.bins.grouping`."""
+        """The by-columns as they group people; see `model.columns.grouping`."""
         return grouping([self.bins.get(name, name) for name in self.by]) or () if self.bins else self.by
 
     @property

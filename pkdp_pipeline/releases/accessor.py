@@ -11,13 +11,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from pkdp_pipeline.releases.calls import of_its_frame, of_people, publication_of, published
-from pkdp_pipeline.releases.sums import sum
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.target import Asked
     from pkdp_pipeline.ledger import Ledger
     from pkdp_pipeline.model.attacker import AttackerModel
-    from pkdp_pipeline.model.bins import Bins
+    from pkdp_pipeline.model.columns import Bins
     from pkdp_pipeline.model.display import Display
     from pkdp_pipeline.model.mechanisms import GeometricNoise
     from pkdp_pipeline.releases.explain import Explanation
@@ -212,6 +211,76 @@ def count(
     -----
     UserWarning
         If the ledger replays what this process has asked of another frame object: it is not looked at.
+    """
+    return published(**locals())
+
+
+@of_people
+def sum(
+    frame: Any,
+    column: str | None = None,
+    by: str | Bins | Sequence[str | Bins] | None = None,
+    *,
+    rows: Literal["count"] | None = None,
+    unit: Any,
+    bounds: tuple[int, int],
+    noise: GeometricNoise,
+    attacker: AttackerModel | None = None,
+    release_threshold: int | None = None,
+    domain: Any = None,
+    protects: Literal["presence", "value"] = "presence",
+    where: Any = None,
+    missing_unit: Literal["error", "drop"] = "error",
+    units: Literal["checked", "exact"] = "checked",
+    one_cell: Literal["error", "most_frequent", "first", "hash"] = "error",
+    order_by: Any = None,
+    cells_per_unit: int = 1,
+    undeclared: Literal["error", "absent"] = "error",
+    ledger: Ledger | None = None,
+    period: Any = None,
+    label: str | None = None,
+    revise: bool = False,
+    target: Asked = "default",
+) -> Release:
+    """Publish the sum of a column of whole numbers with noise, in each cell or in all, as in visits by clinic.
+
+    `frame` is what `count` takes; that of ``df.pkdp`` is its own. A person adds to her cell the sum over her rows
+    there, of those that `where` keeps, clamped to `bounds`. A missing value adds nothing, and one beyond ±10^12 counts
+    as that. The table has a column ``sum``, which may be negative.
+
+    Parameters
+    ----------
+    column : str, optional
+        The summed column. Its type is one of whole numbers: reals, decimals with a scale, text and truth values are
+        refused, whatever they hold; in pandas, ``.astype("Int64")`` converts.
+    by : str, Bins or sequence of them, optional
+        As of `histogram`; None: one sum of everybody.
+    rows : {"count"}, optional
+        Instead of a column: a person adds the number of her rows.
+    bounds : tuple of two int
+        The least and the most that a person adds to a cell: a public rule, fixed before anybody looks at the data. Sums
+        lack the rest beyond them; wider ones need more noise.
+    noise : GeometricNoise
+        Two-sided geometric noise for the larger size of the bounds Δ: ``exp(-epsilon / Δ)`` is its α.
+    release_threshold : int, optional
+        A cell is published only when its noisy sum is at least this. Needed without a `domain`, where a cell has a row
+        only if somebody is in it.
+    unit, attacker, protects, domain, where, missing_unit, units, one_cell, order_by : as of `histogram`
+    cells_per_unit, undeclared, ledger, period, label, revise, target : as of `histogram`
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    PkdpError
+        See `publish`.
+
+    Warns
+    -----
+    UserWarning
+        As `histogram` does.
     """
     return published(**locals())
 

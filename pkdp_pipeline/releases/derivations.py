@@ -240,7 +240,7 @@ class Derivations:
         about a person's cell, not about counts. Tables that a job counted from different readings of the data, between
         which these may have been corrected, are refused; that all others are of the same rows is on you.
         """
-        from pkdp_pipeline.releases.within import check_same_people, within_totals
+        from pkdp_pipeline.releases.estimates import check_same_people, within_totals
 
         if isinstance(totals, Derivations):
             other = totals.certificate

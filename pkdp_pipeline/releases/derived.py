@@ -17,6 +17,7 @@ import pandas as pd
 from pkdp_pipeline.certificates.sentences import suppression
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import whole_number
+from pkdp_pipeline.model.columns import check_columns
 from pkdp_pipeline.model.display import Bands
 from pkdp_pipeline.model.keys import Key, canonical_key, kind_of_dtype
 from pkdp_pipeline.model.mechanisms import (
@@ -31,7 +32,6 @@ from pkdp_pipeline.model.mechanisms import (
 )
 from pkdp_pipeline.model.noise import mean_absolute
 from pkdp_pipeline.model.question import column_names
-from pkdp_pipeline.model.selection import check_columns
 from pkdp_pipeline.theorems.rounding import float_above, float_below
 
 

@@ -14,8 +14,8 @@ from pkdp_pipeline.errors import (
     NotCertifiableError,
     PkdpError,
 )
+from pkdp_pipeline.ledger.chain import Budget
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.mechanisms import Mechanism, Protects
 from pkdp_pipeline.plugins import view

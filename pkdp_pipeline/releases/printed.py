@@ -23,8 +23,8 @@ from pkdp_pipeline.model.mechanisms import (
 )
 from pkdp_pipeline.model.spelling import key_text
 from pkdp_pipeline.model.wording import Speech, Worded, fitting
+from pkdp_pipeline.releases.estimates import check_same_people, hidden_bounds
 from pkdp_pipeline.releases.release import Release, count_text
-from pkdp_pipeline.releases.within import check_same_people, hidden_bounds
 
 if TYPE_CHECKING:
     from pkdp_pipeline.releases.derived import ExpectedError

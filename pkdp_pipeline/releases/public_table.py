@@ -16,7 +16,7 @@ import pandas as pd
 
 from pkdp_pipeline.engines import CellCounts, Tally, Units, engine_for
 from pkdp_pipeline.errors import ArgumentError, InputCheckError, PkdpError
-from pkdp_pipeline.model.bins import group_order
+from pkdp_pipeline.model.columns import group_order
 from pkdp_pipeline.model.display import Bands, Display, Rounding
 from pkdp_pipeline.model.finer import shown_coarser
 from pkdp_pipeline.model.keys import Domain, canonical_key, kind_of_dtype, published_keys

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from pkdp_pipeline.errors import ArgumentError, ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
+from pkdp_pipeline.model.columns import columns_listed
 from pkdp_pipeline.model.mechanisms import Histogram, cells_per_unit
 from pkdp_pipeline.model.question import RULES, Question
-from pkdp_pipeline.model.selection import columns_listed
 from pkdp_pipeline.model.wording import CURATOR, with_arguments, worded_for
 from pkdp_pipeline.releases.publish import Publication, publish
 from pkdp_pipeline.releases.release import Release

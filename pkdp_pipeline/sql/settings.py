@@ -11,9 +11,9 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.columns import OneCell
 from pkdp_pipeline.model.period import Period
 from pkdp_pipeline.model.question import MissingUnit
-from pkdp_pipeline.model.selection import OneCell
 from pkdp_pipeline.releases.complaints import complaints, unusable
 from pkdp_pipeline.releases.options import AttackerTable, Columns, Declarations, Name
 

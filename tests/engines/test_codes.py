@@ -14,8 +14,8 @@ from thorough import spread, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.engines import Selection, engine_for
-from pkdp_pipeline.engines.codes import MAX_CODES, counted_by_code, joinable
 from pkdp_pipeline.engines.rows import Rows
+from pkdp_pipeline.engines.statements import MAX_CODES, counted_by_code, joinable
 from pkdp_pipeline.errors import ConfigError
 
 QUESTION = Selection(unit=("u",), by=("c",))

@@ -19,8 +19,8 @@ import pytest
 from thorough import thinned
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.engines import memory
-from pkdp_pipeline.engines.memory import connect
+from pkdp_pipeline.engines import rows as connecting
+from pkdp_pipeline.engines.rows import connect
 
 _FILLED = "CREATE TABLE kept AS SELECT repeat('person', 20) || range AS s FROM range(1500000)"
 
@@ -106,8 +106,8 @@ def test_counting_a_frame_leaves_nothing_where_the_program_runs(temporary, monke
         return connection
 
     monkeypatch.setattr(duckdb, "connect", watched)
-    monkeypatch.setattr(memory, "_MAX_SMALL_ROWS", few)
-    memory._kept.cache_clear()
+    monkeypatch.setattr(connecting, "_MAX_SMALL_ROWS", few)
+    connecting._kept.cache_clear()
     frame = kind({"person": [f"p{n}" for n in range(40)], "town": ["Ås", "Bø"] * 20})
     attacker = pkdp.AttackerModel(p_max=0.5)
     if question == "count":
@@ -119,7 +119,7 @@ def test_counting_a_frame_leaves_nothing_where_the_program_runs(temporary, monke
     else:
         assert places
         assert all(Path(place).parent == temporary / f"pkdp-{os.getuid()}" for (place,) in places)
-    assert memory._kept.cache_info().currsize == bool(few)
+    assert connecting._kept.cache_info().currsize == bool(few)
 
 
 def test_threads_count_at_the_same_time():

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from thorough import examples, few, spread, thinned
 
 from pkdp_pipeline.engines import ENGINES, Selection, engine_for
+from pkdp_pipeline.engines.question import guarded as told_by_duckdb
 from pkdp_pipeline.engines.relation_engine import predicate_sql
-from pkdp_pipeline.engines.rows import guarded as told_by_duckdb
 from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
 from pkdp_pipeline.model.keys import canonical_key
 from pkdp_pipeline.model.query import from_query

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pkdp_pipeline.engines import Selection, engine_for
-from pkdp_pipeline.engines.codes import DENSE_SPAN, counted_by_place
+from pkdp_pipeline.engines.memory import DENSE_SPAN, counted_by_place
 
 SIZE = 4
 

@@ -12,8 +12,7 @@ from pkdp_pipeline.cli.job_views import print_plan
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.extras.report.content import About
 from pkdp_pipeline.extras.report.job_report import report_of
-from pkdp_pipeline.extras.report.pages import render
-from pkdp_pipeline.extras.report.pages.forms import report_of_document
+from pkdp_pipeline.extras.report.pages import render, report_of_document
 from pkdp_pipeline.extras.report.pages.plain_words import argued
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.dry_run import plan_job

@@ -15,8 +15,8 @@ from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs import files as writing
 from pkdp_pipeline.jobs.source_tables import SourceTable, one_of, sources
-from pkdp_pipeline.jobs.sources import Source
 from pkdp_pipeline.jobs.sources.relations import RelationSource, connect
+from pkdp_pipeline.jobs.sources.source import Source
 
 DAY = date(2020, 1, 1)
 

@@ -22,7 +22,7 @@ from source_jobs import job_of
 from thorough import one_in, thinned
 
 from pkdp_pipeline.errors import ConfigError, InputCheckError, TemporaryError
-from pkdp_pipeline.extras.connect import ibis_source as ibis_tables
+from pkdp_pipeline.extras.connect import ibis as ibis_tables
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.job import open_source
 from pkdp_pipeline.jobs.stopping import Stopped, Stopping, interruptible

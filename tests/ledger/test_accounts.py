@@ -17,9 +17,8 @@ from pkdp_pipeline.errors import ArgumentError, DifferencingError, LedgerError, 
 from pkdp_pipeline.ledger import Period, check_differencing
 from pkdp_pipeline.ledger.admission import Admission
 from pkdp_pipeline.ledger.admission import admit as admit_to
-from pkdp_pipeline.ledger.chain import GENESIS, Terms
+from pkdp_pipeline.ledger.chain import GENESIS, Budget, Terms
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.evidence import (
     BoundedDependence,
     BoundedParticipation,
@@ -229,7 +228,7 @@ def test_several_units_are_never_added_up():
     with pytest.raises(NoEvidenceError, match=r"'airline', 'owner'; 'tailnum'; each row|each row.*'tailnum'") as caught:
         book.total()
     assert "total(unit=" in str(caught.value)
-    from pkdp_pipeline.model.selection import EACH_ROW
+    from pkdp_pipeline.model.columns import EACH_ROW
 
     for unit in ("tailnum", ["tailnum"], ("airline", "owner"), ("owner", "airline"), (), EACH_ROW):
         total = book.total(unit)

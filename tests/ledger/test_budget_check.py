@@ -16,10 +16,9 @@ from thorough import few, thinned
 from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.errors import BudgetExceededError, DifferencingError, LedgerError
 from pkdp_pipeline.ledger import Period, charging, totals
-from pkdp_pipeline.ledger.chain import Terms
+from pkdp_pipeline.ledger.chain import Budget, Terms
 from pkdp_pipeline.ledger.records import open_database
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.evidence import BoundedDependence, IndependentGivenHabits, OneDayProtected
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 

@@ -20,9 +20,8 @@ from pkdp_pipeline.errors import (
     TemporaryError,
 )
 from pkdp_pipeline.ledger import totals
-from pkdp_pipeline.ledger.chain import Terms
+from pkdp_pipeline.ledger.chain import Budget, Terms
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.evidence import (
     BoundedDependence,
     BoundedParticipation,

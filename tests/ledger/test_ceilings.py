@@ -13,9 +13,9 @@ from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.ledger import totals
 from pkdp_pipeline.ledger.account import Bundle, add_up
+from pkdp_pipeline.ledger.chain import Budget
 from pkdp_pipeline.ledger.totals import fits_budget
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.evidence import BoundedParticipation, IndependentGivenHabits, OneDayProtected
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 

@@ -26,7 +26,7 @@ from thorough import thinned
 from pkdp_pipeline import clock
 from pkdp_pipeline.errors import BudgetExceededError, LedgerError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger import Ledger, Reservation
-from pkdp_pipeline.model.budget import Budget
+from pkdp_pipeline.ledger.chain import Budget
 from pkdp_pipeline.model.evidence import IndependentGivenHabits
 
 HABITS = IndependentGivenHabits()

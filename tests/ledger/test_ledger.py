@@ -29,9 +29,8 @@ from pkdp_pipeline.errors import (
 )
 from pkdp_pipeline.ledger import Entry, Ledger, Reservation
 from pkdp_pipeline.ledger.admission import Admission, admit
-from pkdp_pipeline.ledger.chain import GENESIS
+from pkdp_pipeline.ledger.chain import GENESIS, Budget
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.evidence import IndependentGivenHabits
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram

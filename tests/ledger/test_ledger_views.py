@@ -18,6 +18,7 @@ from ruamel.yaml import YAML
 from pkdp_pipeline.cli.screen import Screen
 from pkdp_pipeline.extras.report.ledger.registry import number, quoted
 from pkdp_pipeline.ledger.account import Bundle
+from pkdp_pipeline.ledger.chain import Budget
 from pkdp_pipeline.ledger.history import Spent, _fullest, _halves
 from pkdp_pipeline.ledger.words import (
     attacker_words,
@@ -29,7 +30,6 @@ from pkdp_pipeline.ledger.words import (
     spent_words,
 )
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.display import Rounding
 from pkdp_pipeline.model.evidence import BoundedDependence, IndependentGivenHabits
 from pkdp_pipeline.model.leakage import Leakage

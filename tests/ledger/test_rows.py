@@ -14,10 +14,9 @@ from thorough import few, thinned
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.errors import BudgetExceededError, LedgerError, NotCertifiableError
 from pkdp_pipeline.ledger import rows
-from pkdp_pipeline.ledger.chain import Terms
+from pkdp_pipeline.ledger.chain import Budget, Terms
 from pkdp_pipeline.ledger.history import read_history
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.evidence import BoundedDependence, IndependentGivenHabits, OncePerUnit, OneDayProtected
 from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.ledger.chain import Terms, given
-from pkdp_pipeline.model.budget import Budget
+from pkdp_pipeline.ledger.chain import Budget, Terms, given
 from pkdp_pipeline.model.evidence import (
     BoundedDependence,
     BoundedParticipation,

@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.columns import EACH_ROW
 from pkdp_pipeline.model.context import Facts
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 from pkdp_pipeline.model.question import Question
-from pkdp_pipeline.model.selection import EACH_ROW
 
 NOISE = GeometricNoise(1.0)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 import statistics
 
 import pandas as pd
@@ -235,4 +236,4 @@ def test_files_say_sum(tmp_path):
 def test_every_option_is_described():
     doc = pkdp.sum.__doc__
     for name in inspect.signature(pkdp.sum).parameters.keys() - {"frame"}:
-        assert f"\n{name} :" in doc or f", {name} :" in doc, name
+        assert re.search(rf"^(\w+, )*{name}(, \w+)* : ", doc, re.MULTILINE), name

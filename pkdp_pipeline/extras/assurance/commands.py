@@ -166,9 +166,9 @@ def _battery(
 ) -> None:
     if context.invoked_subcommand is not None:
         return
+    from pkdp_pipeline.extras.assurance.audit import audit_cases
     from pkdp_pipeline.extras.assurance.audit.battery import battery
     from pkdp_pipeline.extras.assurance.audit.operators import STANDARD, check_engine, installed
-    from pkdp_pipeline.extras.assurance.audit.running import audit_cases
 
     engines = tuple(map(check_engine, engine)) if engine else installed(STANDARD)
     with _progress() as progress:
@@ -187,9 +187,9 @@ def _audit(
     engine: Annotated[str, typer.Option(metavar="NAME", help=f"{_ENGINES}.")] = "pandas",
     as_json: AsJson = False,
 ) -> None:
+    from pkdp_pipeline.extras.assurance.audit import audit_cases
     from pkdp_pipeline.extras.assurance.audit.cases import case_of
     from pkdp_pipeline.extras.assurance.audit.operators import check_engine
-    from pkdp_pipeline.extras.assurance.audit.running import audit_cases
 
     cases = [case_of(mechanism, attacker, cast("Any", protects))]
     with _progress() as progress:
@@ -208,7 +208,7 @@ def job(
     as_json: AsJson = False,
 ) -> None:
     """Audit each release of a job, on synthetic frames with its columns; none of its data are read."""
-    from pkdp_pipeline.extras.assurance.audit.running import audit_job
+    from pkdp_pipeline.extras.assurance.audit import audit_job
     from pkdp_pipeline.jobs import load_job
     from pkdp_pipeline.model.spelling import printable
 

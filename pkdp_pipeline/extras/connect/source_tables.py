@@ -17,7 +17,7 @@ from pkdp_pipeline.ledger.database import public_address, public_url
 class PostgresSourceTable(DatabaseTable):
     """A table, a view or a query of a PostgreSQL database."""
 
-    reader: ClassVar[str] = "pkdp_pipeline.extras.connect.postgres_source:PostgresSource"
+    reader: ClassVar[str] = "pkdp_pipeline.extras.connect.postgres:PostgresSource"
 
     postgres: Address = Field(
         repr=False, description='The address, or "${NAME}": an environment variable that holds it.'
@@ -37,7 +37,7 @@ class PostgresSourceTable(DatabaseTable):
 class IbisSourceTable(DatabaseTable):
     """A table, a view or a query of a database that Ibis connects to; it is counted there."""
 
-    reader: ClassVar[str] = "pkdp_pipeline.extras.connect.ibis_source:IbisSource"
+    reader: ClassVar[str] = "pkdp_pipeline.extras.connect.ibis:IbisSource"
     rows_stay: ClassVar[str] = (
         "rows of a source that Ibis connects to stay in its database: remove retention and the expectations of "
         "[checks], and write checks.rows, checks.columns and checks.fresh."

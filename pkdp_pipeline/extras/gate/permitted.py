@@ -21,10 +21,10 @@ from pkdp_pipeline.extras.gate.policy import PermittedTable, Policy, TablePolicy
 from pkdp_pipeline.extras.gate.worker import open_vault
 from pkdp_pipeline.ledger import Budget
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.columns import EACH_ROW
 from pkdp_pipeline.model.keys import json_key
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Protects
 from pkdp_pipeline.model.question import Question
-from pkdp_pipeline.model.selection import EACH_ROW
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.plugins import view
 from pkdp_pipeline.sql.curator import request_of

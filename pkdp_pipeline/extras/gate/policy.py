@@ -17,10 +17,10 @@ from pkdp_pipeline.extras.gate.client import MAX_ANSWER_BYTES
 from pkdp_pipeline.extras.gate.worker import Job
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.sqlite_database import resolved_file
+from pkdp_pipeline.model.columns import EACH_ROW, EachRow
 from pkdp_pipeline.model.keys import canonical_key, kind_of_values
 from pkdp_pipeline.model.mechanisms import GeometricNoise, Histogram, Protects, Sum
 from pkdp_pipeline.model.question import Question, Spelling
-from pkdp_pipeline.model.selection import EACH_ROW, EachRow
 from pkdp_pipeline.releases.complaints import text_of, toml_of
 from pkdp_pipeline.releases.options import Columns, Name, Table
 from pkdp_pipeline.releases.publish import read_through

@@ -247,8 +247,7 @@ def plan_job(
     No data are read and nothing is charged. The exit code is 0, or 4 where the job is refused or short of the target.
     """
     from pkdp_pipeline.certificates.target import Target
-    from pkdp_pipeline.extras.plan.repair import repair
-    from pkdp_pipeline.extras.plan.repair_views import print_repairs, repairs_document
+    from pkdp_pipeline.extras.plan.repair import print_repairs, repair, repairs_document
     from pkdp_pipeline.jobs import load_job
 
     if write is not None and (write.exists() or write.resolve().parent != job_file.resolve().parent):

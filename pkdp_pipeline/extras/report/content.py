@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from pkdp_pipeline.extras.report.statement import GuaranteeCurve, KnowledgeCurve, Scenario, Statement
+from pkdp_pipeline.ledger.chain import Budget
 from pkdp_pipeline.ledger.history import Point
 from pkdp_pipeline.ledger.words import budget_words
-from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.mechanisms import Mechanism, mechanism_from_dict
 from pkdp_pipeline.releases.derived import ExpectedError
 from pkdp_pipeline.releases.printed import PublishedTable

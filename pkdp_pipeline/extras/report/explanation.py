@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pkdp_pipeline.certificates.composed import ComposedCertificate
+from pkdp_pipeline.extras.report import environment
 from pkdp_pipeline.extras.report.statement import Statement
-from pkdp_pipeline.extras.report.templates import environment
 from pkdp_pipeline.ledger.words import amount, budget_words
 from pkdp_pipeline.model.mechanisms import noised_below
 from pkdp_pipeline.model.spelling import exactly

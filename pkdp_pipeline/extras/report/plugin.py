@@ -24,7 +24,7 @@ plugin = Plugin(
         "plot.ledger": f"{_HERE}.figures.plots:plot_ledger",
         "plot.needs": f"{_HERE}.figures:need_matplotlib",
         "plot.release": f"{_HERE}.figures.plots:plot_release",
-        "report.carried": f"{_HERE}.pages.forms:carried",
+        "report.carried": f"{_HERE}.pages:carried",
         "report.claims": f"{_HERE}.verification:report_claims",
         "statement": f"{_HERE}.statement:Statement",
         "statement.html": f"{_HERE}.explanation:statement_html",

@@ -12,10 +12,10 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from pkdp_pipeline.cli.documents import option_names
 from pkdp_pipeline.cli.file_commands import file_options
 from pkdp_pipeline.cli.job_commands import backfill
 from pkdp_pipeline.cli.options import of_share
+from pkdp_pipeline.cli.screen import option_names
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.period import Every
 from pkdp_pipeline.plugins import hook, view

@@ -12,19 +12,17 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pkdp_pipeline.cli.documents import message_of
 from pkdp_pipeline.cli.file_commands import edges_of, groups_of
 from pkdp_pipeline.cli.options import read_evidence_flags
-from pkdp_pipeline.cli.screen import Screen
+from pkdp_pipeline.cli.screen import Screen, message_of
 from pkdp_pipeline.clock import today
 from pkdp_pipeline.errors import ArgumentError, PkdpError
 from pkdp_pipeline.extras.start.dialogue import Asker, ask_attacker, ask_evidence, ask_known, at_a_terminal, leaving
 from pkdp_pipeline.extras.start.init_text import DAYS, EVERY, ONE_NUMBER, Draft, how_to_give, only_one, stem_of
-from pkdp_pipeline.jobs.about import AboutTable
 from pkdp_pipeline.jobs.sources.whole_files import WholeFile
-from pkdp_pipeline.jobs.tables import PeriodTable
+from pkdp_pipeline.jobs.tables import AboutTable, PeriodTable
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.bins import Bins
+from pkdp_pipeline.model.columns import Bins
 from pkdp_pipeline.releases.complaints import complaints
 
 _DEPENDENT = (

@@ -25,7 +25,7 @@ from pkdp_pipeline.jobs.sources.source import Kind
 from pkdp_pipeline.jobs.sources.whole_files import WholeFile
 from pkdp_pipeline.jobs.toml_text import toml_text
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.bins import Bins
+from pkdp_pipeline.model.columns import Bins
 from pkdp_pipeline.model.evidence import Evidence, evidence_to_dicts
 from pkdp_pipeline.model.mechanisms import GeometricNoise, Histogram
 from pkdp_pipeline.model.period import Every

@@ -10,14 +10,14 @@ import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.extras.tables.published import marker, told_apart
-from pkdp_pipeline.model.bins import group_order
+from pkdp_pipeline.model.columns import group_order
 from pkdp_pipeline.model.keys import Key, canonical_key
 from pkdp_pipeline.model.mechanisms import key_columns, noised_below
 from pkdp_pipeline.model.question import column_names
 from pkdp_pipeline.model.spelling import MISSING
 from pkdp_pipeline.releases.derived import check_counts, hidden_below
+from pkdp_pipeline.releases.estimates import hidden_bounds, not_together
 from pkdp_pipeline.releases.release import Release, count_text
-from pkdp_pipeline.releases.within import hidden_bounds, not_together
 
 if TYPE_CHECKING:
     from pkdp_pipeline.releases.derivations import Derivations

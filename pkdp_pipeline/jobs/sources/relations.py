@@ -11,11 +11,10 @@ from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.engines.memory import connect as private_connection
-from pkdp_pipeline.engines.memory import disconnect
 from pkdp_pipeline.engines.period_engine import OnePeriod, Periods
 from pkdp_pipeline.engines.relation_engine import INSTANTS, in_microseconds, is_fine, is_number
-from pkdp_pipeline.engines.rows import literal, quoted
+from pkdp_pipeline.engines.rows import connect as private_connection
+from pkdp_pipeline.engines.rows import disconnect, literal, quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs.sources.source import (
     Kind,
@@ -48,7 +47,7 @@ _IN_FILE = frozenset(("SEQ_SCAN", "DUMMY_SCAN", "COLUMN_DATA_SCAN", "CTE_SCAN", 
 
 
 def connect(*, spill: bool = True) -> duckdb.DuckDBPyConnection:
-    """Return a private DuckDB whose clock is UTC's; see `engines.memory.connect`."""
+    """Return a private DuckDB whose clock is UTC's; see `engines.rows.connect`."""
     connection = private_connection(spill=spill)
     connection.execute("SET TimeZone = 'UTC'")
     return connection

@@ -13,7 +13,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pkdp_pipeline.errors import ConfigError, PkdpError
-from pkdp_pipeline.model.selection import twins
+from pkdp_pipeline.model.columns import twins
 
 if TYPE_CHECKING:
     import pandas as pd

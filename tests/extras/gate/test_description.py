@@ -12,7 +12,7 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.gate.gate import Gate
 from pkdp_pipeline.extras.gate.permitted import describe, look_up, totals
 from pkdp_pipeline.extras.gate.policy import Policy
-from pkdp_pipeline.model.selection import EACH_ROW
+from pkdp_pipeline.model.columns import EACH_ROW
 
 pytestmark = pytest.mark.usefixtures("workers_inside")
 

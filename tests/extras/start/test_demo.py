@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates import target
 from pkdp_pipeline.cli.main import app
-from pkdp_pipeline.extras.report.pages import forms
+from pkdp_pipeline.extras.report import pages as forms
 from pkdp_pipeline.extras.start import commands
 
 pytestmark = pytest.mark.default_target

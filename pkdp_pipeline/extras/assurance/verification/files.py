@@ -34,7 +34,7 @@ from pkdp_pipeline.ledger.sealed import (
     release_id,
 )
 from pkdp_pipeline.model import display
-from pkdp_pipeline.model.bins import is_ordered
+from pkdp_pipeline.model.columns import is_ordered
 from pkdp_pipeline.model.keys import canonical_key, domain_dtype, kind_of_dtype, kind_of_values, published_keys
 from pkdp_pipeline.model.mechanisms import Count, Mechanism, Sum, key_columns, noised_below, value_column, value_columns
 from pkdp_pipeline.plugins import view

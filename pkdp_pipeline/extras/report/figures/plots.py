@@ -30,7 +30,7 @@ from pkdp_pipeline.extras.report.figures.style import (
     put_ticks,
     shortened,
 )
-from pkdp_pipeline.extras.report.statement.statement import GuaranteeCurve
+from pkdp_pipeline.extras.report.statement import GuaranteeCurve
 from pkdp_pipeline.model.arguments import probability
 from pkdp_pipeline.model.wording import fitting
 

@@ -14,8 +14,8 @@ from pkdp_pipeline.certificates.composed import releases_in
 from pkdp_pipeline.certificates.sentences import protection
 from pkdp_pipeline.cli.screen import Screen
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
+from pkdp_pipeline.extras.report import environment
 from pkdp_pipeline.extras.report.ledger.showing import opening, rule_lines, statements
-from pkdp_pipeline.extras.report.templates import environment
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.account import unit_named
 from pkdp_pipeline.ledger.admission import allows_overlap, covers_periods

@@ -25,7 +25,7 @@ from pkdp_pipeline.extras.assurance.verification.claims import (
 )
 from pkdp_pipeline.extras.assurance.verification.files import Opened
 from pkdp_pipeline.extras.assurance.verification.ledgers import ledger_claims, without_ledger
-from pkdp_pipeline.extras.report.pages.forms import document_of
+from pkdp_pipeline.extras.report.pages import document_of
 from pkdp_pipeline.extras.report.statement import Statement
 from pkdp_pipeline.extras.report.verification.pages import content_claims, page_claims
 from pkdp_pipeline.ledger import Entry, Ledger

@@ -26,12 +26,11 @@ from pkdp_pipeline.extras.assurance.verification.claims import (
 from pkdp_pipeline.extras.assurance.verification.files import Opened, is_found, least_noised, least_shown
 from pkdp_pipeline.extras.report.content import EVERYTHING
 from pkdp_pipeline.extras.report.figures import need_matplotlib
-from pkdp_pipeline.extras.report.pages import render
-from pkdp_pipeline.extras.report.pages.forms import document_of, report_of_document
+from pkdp_pipeline.extras.report.pages import document_of, render, report_of_document
 from pkdp_pipeline.extras.report.pages.published import promise_of
+from pkdp_pipeline.ledger.chain import Budget
 from pkdp_pipeline.ledger.words import budget_words
 from pkdp_pipeline.model import VERSION
-from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.display import least_shown as least_displayed
 from pkdp_pipeline.model.mechanisms import Count, Sum, noised_below
 from pkdp_pipeline.model.spelling import joined, printable

@@ -15,9 +15,9 @@ from oracle.leaking import joint_losses_with, shown_table, total_present
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.extras.assurance.attacks.crowd import Crowd, Group, is_admitted
+from pkdp_pipeline.extras.assurance.attacks.days import tabulated
 from pkdp_pipeline.extras.assurance.attacks.enumeration import enumerated
 from pkdp_pipeline.extras.assurance.attacks.matching import knowing_all, matching
-from pkdp_pipeline.extras.assurance.attacks.tables import tabulated
 
 TOTAL = pkdp.Leakage.total()
 

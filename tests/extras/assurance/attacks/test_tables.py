@@ -10,11 +10,11 @@ from attack_cases import certified
 from scipy.stats import binom
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.extras.assurance.attacks import tables
+from pkdp_pipeline.extras.assurance.attacks import days as tables
 from pkdp_pipeline.extras.assurance.attacks.crowd import Crowd, Group
+from pkdp_pipeline.extras.assurance.attacks.days import tabulated
 from pkdp_pipeline.extras.assurance.attacks.enumeration import enumerated
 from pkdp_pipeline.extras.assurance.attacks.matching import matching
-from pkdp_pipeline.extras.assurance.attacks.tables import tabulated
 
 
 def _strongest(name: str, epsilon: float) -> tuple[pkdp.Certificate, Crowd, float]:

@@ -10,9 +10,9 @@ from thorough import one_in, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.assurance.attacks.crowd import Crowd, Group, is_admitted
+from pkdp_pipeline.extras.assurance.audit import audit_cases
 from pkdp_pipeline.extras.assurance.audit.cases import Trial, case_of, crowds_for
 from pkdp_pipeline.extras.assurance.audit.people import ABSENT, Layout, draw, shown_to_attacker
-from pkdp_pipeline.extras.assurance.audit.running import audit_cases
 
 TOTAL = pkdp.Leakage.total()
 NOISE = pkdp.GeometricNoise(1.0)

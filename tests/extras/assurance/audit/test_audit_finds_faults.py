@@ -17,10 +17,10 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.composition.loss_laws import Directions
 from pkdp_pipeline.engines.pandas_engine import PandasEngine
 from pkdp_pipeline.engines.relation_engine import RelationEngine
+from pkdp_pipeline.extras.assurance.audit import audit_cases
 from pkdp_pipeline.extras.assurance.audit.battery import battery
 from pkdp_pipeline.extras.assurance.audit.findings import Audit
 from pkdp_pipeline.extras.assurance.audit.operators import STANDARD
-from pkdp_pipeline.extras.assurance.audit.running import audit_cases
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise
 from pkdp_pipeline.releases import public_table as applied
 from pkdp_pipeline.releases import publish as publishing

@@ -10,9 +10,8 @@ import pytest
 from thorough import few, thinned
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.extras.assurance.audit import cases
+from pkdp_pipeline.extras.assurance.audit import audit_job, cases
 from pkdp_pipeline.extras.assurance.audit.people import filtered
-from pkdp_pipeline.extras.assurance.audit.running import audit_job
 from pkdp_pipeline.jobs import load_job
 from pkdp_pipeline.model.query import from_query
 from pkdp_pipeline.releases import publish as publishing

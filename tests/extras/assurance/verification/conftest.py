@@ -21,5 +21,5 @@ def genuine(tmp_path_factory):
 @pytest.fixture
 def unattacked(monkeypatch):
     """Try no attackers, where what was altered is found by computing it again: they take most of the time."""
-    module = import_module("pkdp_pipeline.extras.assurance.verification.verify")
+    module = import_module("pkdp_pipeline.extras.assurance.verification")
     monkeypatch.setattr(module, "attack_claims", lambda *_: ())

@@ -13,9 +13,9 @@ from thorough import one_in, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.assurance.verification import attacking, verify
+from pkdp_pipeline.extras.report import pages as forms
 from pkdp_pipeline.extras.report import verification
-from pkdp_pipeline.extras.report.pages import forms, published
-from pkdp_pipeline.extras.report.pages.forms import document_of
+from pkdp_pipeline.extras.report.pages import document_of, published
 from pkdp_pipeline.extras.report.pages.gathering import series_of
 from pkdp_pipeline.extras.report.pages.published import promise_of
 from pkdp_pipeline.extras.report.verification import pages

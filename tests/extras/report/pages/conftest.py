@@ -8,7 +8,7 @@ import pytest
 from markupsafe import Markup
 from visit_jobs import BASIC, visits
 
-from pkdp_pipeline.extras.report.pages import forms
+from pkdp_pipeline.extras.report import pages as forms
 from pkdp_pipeline.jobs import load_job
 
 

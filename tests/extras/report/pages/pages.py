@@ -8,7 +8,7 @@ from dataclasses import replace
 from example_report import auditor_report, clinic_report, day_report, hostile_report, noisy_report, year_report
 
 from pkdp_pipeline.extras.report.content import Promise, Report
-from pkdp_pipeline.extras.report.pages.forms import for_officer, to_html
+from pkdp_pipeline.extras.report.pages import for_officer, to_html
 
 __all__ = ["OFFICERS", "REPORTS", "drawn", "page"]
 

@@ -21,9 +21,9 @@ from pages import page as drawn_page
 from thorough import one_in
 
 import pkdp_pipeline as pkdp
+from pkdp_pipeline.extras.report import pages as forms
 from pkdp_pipeline.extras.report.content import CheckLine, LedgerAccount, Report
-from pkdp_pipeline.extras.report.pages import forms
-from pkdp_pipeline.extras.report.pages.forms import to_html, to_markdown
+from pkdp_pipeline.extras.report.pages import to_html, to_markdown
 from pkdp_pipeline.extras.report.pages.numbers import numbers_of
 from pkdp_pipeline.extras.report.pages.plain_words import DECLARED, attackers, ledger_total, meaning, titled
 from pkdp_pipeline.extras.report.statement import Statement
@@ -462,7 +462,7 @@ def test_rows_and_cells_that_are_left_out_are_said():
 def test_equal_reports_have_equal_bytes():
     """Also in another process, in another place and language; of pictures test_inline_svg.py says so."""
     script = (
-        "import pickle, sys; from markupsafe import Markup; from pkdp_pipeline.extras.report.pages import forms; "
+        "import pickle, sys; from markupsafe import Markup; from pkdp_pipeline.extras.report import pages as forms; "
         "forms._drawn = lambda *values, title, description, **more: "
         "Markup('<svg><title>{}</title><desc>{}</desc></svg>').format(title, description); "
         "sys.stdout.buffer.write(forms.to_html(pickle.load(sys.stdin.buffer)).encode())"

@@ -14,7 +14,7 @@ from pages import REPORTS
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.report.content import ReleaseView, Report, Series
-from pkdp_pipeline.extras.report.pages.forms import to_html
+from pkdp_pipeline.extras.report.pages import to_html
 from pkdp_pipeline.extras.report.pages.numbers import UNSEEN, Number, bound_of_two, numbers_of
 from pkdp_pipeline.model.mechanisms import Mechanism
 from pkdp_pipeline.releases.derived import expected_error

@@ -15,8 +15,7 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.extras.assurance.verification import verify
 from pkdp_pipeline.extras.report.content import About
-from pkdp_pipeline.extras.report.pages import render
-from pkdp_pipeline.extras.report.pages.forms import carried, report_of_document
+from pkdp_pipeline.extras.report.pages import carried, render, report_of_document
 from pkdp_pipeline.extras.report.pages.officer import _Words, sections
 from pkdp_pipeline.extras.report.pages.plain_words import DECLARED
 from pkdp_pipeline.extras.report.statement import Statement

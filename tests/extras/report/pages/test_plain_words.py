@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.extras.report.pages.forms import document_of
+from pkdp_pipeline.extras.report.pages import document_of
 from pkdp_pipeline.extras.report.pages.plain_words import (
     anyone,
     chance,

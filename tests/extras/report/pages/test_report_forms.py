@@ -20,8 +20,7 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.extras.report import content
-from pkdp_pipeline.extras.report.pages import render
-from pkdp_pipeline.extras.report.pages.forms import SCHEMA, carried, report_of_document, to_html, to_markdown
+from pkdp_pipeline.extras.report.pages import SCHEMA, carried, render, report_of_document, to_html, to_markdown
 from pkdp_pipeline.model.spelling import key_text
 
 SCHEMAS = Path(pkdp.__file__).parent / "schemas"

@@ -1,7 +1,8 @@
-"""What commands print with ``--json``: one document, an error too; and what Ctrl-C says."""
+"""What commands print: lines that end where nobody is misled; with ``--json`` one document, an error too; on Ctrl-C."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -10,9 +11,11 @@ import sys
 import jsonschema
 import pytest
 import typer
+from rich.console import Console
 from test_cli import folder, pkdp
 
 from pkdp_pipeline.cli.main import app
+from pkdp_pipeline.cli.screen import Screen
 from pkdp_pipeline.schemas import schema
 
 __all__ = ["folder"]
@@ -139,3 +142,14 @@ def test_the_shell_is_told_options_without_pandas():
         [sys.executable, "-c", asked], env=os.environ | words, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout.split(), done.stderr.split()) == (0, ["--dry-run"], ["[]"])
+
+
+@pytest.mark.parametrize("width", range(14, 40))
+def test_no_line_ends_inside_a_number(width):
+    text = io.StringIO()
+    said = "At ε = 0.5 and δ = 1e-6, or 50 % of p_max = 0.1, by rule 7, is entry no. 3 of 365."
+    Screen(Console(file=text, width=width, markup=False, highlight=False)).say(said)
+    assert " ".join(text.getvalue().split()) == said
+    for line in text.getvalue().splitlines():
+        assert not line.rstrip().endswith(("=", "ε", "δ", "no.", "rule", "p_max", " 50")), line
+        assert "\u00a0" not in line

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.ledger.chain import Budget
 from pkdp_pipeline.ledger.charging import drawn
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 from pkdp_pipeline.model.noise import noise_scale
 

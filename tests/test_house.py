@@ -90,7 +90,8 @@ LINES = {
     # which two writers had (6).
     # Sums of whole numbers: their bounds, noise in a module of its own, the summed column in questions and facts (95).
     # What a class says of its fields is read once in a process: a release checks and writes some forty values (5).
-    "model": 3_059,
+    # Rules that leave people out are told (2); groups of numbers are declared without a list, as the refusal says (3).
+    "model": 3_064,
     # Theorem I (260) with a search of any kernel (200), theorem S (240), theorem R; the hull, which composition had.
     # Known people beside noise, in a box and in two cells; value through absence and the crowds that come close (132).
     # Losses, which a bound gives itself: composition had them (139).
@@ -147,7 +148,8 @@ LINES = {
     # Sources say whether all was read of one state of the data, without which no interval may follow (38).
     # Formats that cannot hold a table: refused for declared domains, otherwise said in the summary (26; tables 19).
     # The day of a row of many periods is a column where a server has cut it (1).
-    "jobs": 4_243,
+    # A period column of dates beside a time zone: the refusal names its type (1).
+    "jobs": 4_244,
     # Without the dialogue, which init has. 1,150 would take the views of ledgers out of it, and the bar of a backfill.
     # Groups of values on the command line (42).
     # Sums of a file (22); assumptions checked over a year ago (6). Certificates of sums; groups of a text column (13).
@@ -181,7 +183,8 @@ LINES = {
     # Cross-tables, workbooks, CSV with metadata, JSON-stat and SDMX-CSV: what offices print and exchange. Code lists.
     # The files of a job's day (29), with what follows of hidden counts (8). Sums are called sums (7).
     # Weighted cross-tables, a missing key beside an empty text (34). Workbooks on paper: heights, widths, pages (14).
-    "extras/tables": 768,
+    # Sums along a hierarchy of people in several cells are refused, and a sheet says where intervals come from (3).
+    "extras/tables": 771,
     # Definitions 7 to 9, which tests had; the dependence of a release, computed; information and relaxed privacy.
     "extras/theory": 1_924,
 }

@@ -249,7 +249,7 @@ class ReleaseTable(_StepsTable):
         if self.where is not None or self.undeclared != "error" or self.one_cell not in (None, "error"):
             raise ValueError(
                 f"margins with where, undeclared or one_cell: {follows} where both count the same people, everybody in "
-                "one cell. Leave these out, or remove margins."
+                "one cell. Leave these out and mend the rows in the source, or remove margins."
             )
         return self
 

@@ -278,6 +278,8 @@ class Context:
             listed.append("A person with rows in several cells counts in each of them.")
         elif self.one_cell in _CHOSEN:
             listed.append(f"A person with rows in several cells counts once, in {_CHOSEN[self.one_cell]}.")
+        if self.undeclared == "absent":
+            listed.append("People outside the declared cells are not counted.")
         return tuple(listed)
 
     def _conditions(self) -> list[str]:

@@ -168,17 +168,22 @@ class Question(Selection):
         if self.mechanism.noise is not None and self.mechanism.release_threshold is None:
             raise ArgumentError(
                 "without a declared domain, noise needs release_threshold: otherwise a cell's mere appearance has no "
-                'noise. Give release_threshold, or the public cells, as in domain=["A", "B"].'
+                f"noise. Give release_threshold, or the public cells, as in {self._public_cells()}."
             )
         if not isinstance(self.mechanism, Count):
             object.__setattr__(self, "mechanism", self.mechanism.of_found_cells())
         if self.mechanism.k is None and not self.bounds:
             raise ArgumentError(
                 "without a declared domain, the cells are found in the data, which needs k: only cells that reach k "
-                'may appear. Give k, or the public cells, as in domain=["A", "B"].'
+                f"may appear. Give k, or the public cells, as in {self._public_cells()}."
             )
         if self.undeclared != "error":
             raise ArgumentError("undeclared is about a declared domain; give domain, or leave undeclared out.")
+
+    def _public_cells(self) -> str:
+        """Return how the public cells are given; groups of numbers are known without a list."""
+        numbers = [name for name, entry in self.bins.items() if not isinstance(entry.edges, str)]
+        return "domain={}, which is all groups" if len(numbers) == len(self.by) else 'domain=["A", "B"]'
 
     def _check_several_cells(self) -> None:
         rule = "error" if self.mechanism.noise is None else "hash"

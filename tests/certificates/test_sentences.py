@@ -165,6 +165,12 @@ def test_a_sentence_names_the_rule_that_chose_a_cell(rule, said):
     assert "counts once" not in " ".join(Context(unit=("u",), cells="found").facts())
 
 
+@pytest.mark.parametrize(("rule", "said"), [("absent", True), ("error", False), (None, False)])
+def test_people_who_are_not_counted_for_their_cell_are_told(rule, said):
+    context = Context(unit=("u",), undeclared=rule, cells="found" if rule is None else "declared")
+    assert ("People outside the declared cells are not counted." in context.facts()) is said
+
+
 def test_a_delta_that_is_printed_as_1_is_no_promise():
     noised = Histogram(k=14, noise=GeometricNoise(1.0), release_threshold=5)
     one = certify(noised, AttackerModel(p_max=0.1))

@@ -124,6 +124,7 @@ def test_what_follows_of_hidden_cells_stands_in_every_printed_table(job, tmp_pat
     openpyxl = pytest.importorskip("openpyxl")
     sheet = openpyxl.load_workbook(folder / "tables.xlsx")["Table 1"]
     (printed,) = sheet.tables.values()
+    assert printed.ref == "A6:C12"  # of the four lines above, one is about what follows
     cells = [row[2].value for row in sheet[printed.ref][1:]]
     assert cells == [9, 8, "2 follows exactly", "3 follows exactly", "3 follows exactly", 9]
     for text in (summary, result.stdout):

@@ -280,7 +280,9 @@ def test_what_is_said_of_a_period_column_that_holds_something_else_leads_to_a_jo
     zone = {"column": "at", "time_zone": "Europe/Oslo"}
     assert "period.time_zone" in refusal(opened({"files": instants}))
     assert rows(opened({"files": instants}, period=zone), time_zone="Europe/Oslo") == [("1",)]
-    assert "no type for dates" in refusal(opened({"files": instants, "types": {"at": "timestamp"}}))
+    assert 'types = { at = "date" } in source for dates' in refusal(
+        opened({"files": instants, "types": {"at": "timestamp"}})
+    )
     times = csv(tmp_path, "at,n\n2013-01-02T23:30:00,1\n")
     said = refusal(opened({"files": times}, period=zone), time_zone="Europe/Oslo")
     assert 'types = { at = "timestamp" }' in said

@@ -16,6 +16,7 @@ from pkdp_pipeline.model.arguments import whole_number
 from pkdp_pipeline.model.keys import canonical_key
 from pkdp_pipeline.model.mechanisms import key_columns
 from pkdp_pipeline.model.question import column_names
+from pkdp_pipeline.releases.derived import check_adds_up
 
 if TYPE_CHECKING:
     from pkdp_pipeline.releases.release import Release
@@ -204,6 +205,7 @@ def along(release: Release, hierarchy: Hierarchy, column: str | None, by: str | 
         raise ArgumentError(
             "column and by must name by-columns of this histogram, none twice, and none named as sums are."
         )
+    check_adds_up(release.certificate.mechanism)
     cells = release.rollup([column, *kept])
     codes = [canonical_key(code) for code in cells[column].array]
     if not set(codes) <= set(hierarchy._parents):

@@ -89,7 +89,8 @@ def _write_table(book: Any, name: str, heading: str, release: Release, mark: str
     noised = book.add_format({"num_format": '"≈ "#,##0;"≈ "-#,##0', "align": "right"})
     exact, text = book.add_format({"num_format": "#,##0"}), book.add_format({"align": "right"})
     sheet.write_string(0, 0, heading, book.add_format({"bold": True, "font_size": 14}))
-    remarks = [*marks(release, mark), 'The sheet "Notes" says what is promised.']
+    narrower = ["Where exact totals tell more of a hidden count, that stands there."] if {*hidden} - {mark} else []
+    remarks = [*marks(release, mark), *narrower, 'The sheet "Notes" says what is promised.']
     above = [line for remark in remarks for line in textwrap.wrap(remark, _NOTE_WIDTH)]
     sheet.write_column(1, 0, above)
     first = len(above) + 2

@@ -303,9 +303,10 @@ class CsvSource(FetchedSource):
         kinds = f'types = {{ {column} = "{"real" if kind == "number" else "text"}" }} in source'
         other = f"declare another type ({kinds})"
         if column == self._period:
+            days, times = (f'types = {{ {column} = "{kind}" }} in source' for kind in ("date", "timestamp"))
             other = (
-                f'declare what it holds (types = {{ {column} = "timestamp" }} in source for times without an offset, '
-                "no type for dates; period.time_zone for times with an offset, and for those alone)"
+                f"declare what it holds ({days} for dates, {times} for times without an offset, no type but "
+                "period.time_zone for times with an offset)"
             )
         if kind in DAYS and (turned := other_order(self._table.date_format)) is not None:
             other += f", write {turned} where that is the order of day and month"

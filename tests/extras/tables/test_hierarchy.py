@@ -126,6 +126,11 @@ def test_refusals(codes) -> None:
     both = people({"A": 4, "A1": 5}).pkdp.histogram("code", unit="person", k=K, attacker=ATTACKER)
     with pytest.raises(pkdp.ArgumentError, match="above it"):
         both.along(codes)
+    several = people(COUNTS).pkdp.histogram(
+        "code", unit="person", domain=codes, noise=pkdp.GeometricNoise(1.0), cells_per_unit=2
+    )
+    with pytest.raises(pkdp.ArgumentError, match="add up"):
+        several.along(codes)
 
 
 def test_a_code_with_others_below_it_may_be_hidden_in_found_cells() -> None:

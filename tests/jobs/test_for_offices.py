@@ -38,7 +38,7 @@ def contents(folder):
 @pytest.fixture
 def text(basic):
     declared = basic.replace('by = "town"\n', 'by = "town"\ndomain = ["Ås", "Bø", "Secretville"]\n')
-    return declared + FORMATS + 'suppressed = "c"\n'
+    return declared + FORMATS + 'suppressed = "c"\n[about]\ntitle = "Patients"\npublisher = "=Office"\n'
 
 
 def test_a_day_has_the_files_of_its_releases(job_file, text):
@@ -54,7 +54,9 @@ def test_a_day_has_the_files_of_its_releases(job_file, text):
     ):
         method(folder.parent / name, suppressed="c")
         assert (folder.parent / name).read_bytes() == (folder / name).read_bytes()
-    sheet = openpyxl.load_workbook(folder / "tables.xlsx")["Table 1"]
+    book = openpyxl.load_workbook(folder / "tables.xlsx")
+    assert [cell.value for cell in book["Cover"]["A"][:2]] == ["Patients", "Publisher: =Office"]
+    sheet = book["Table 1"]
     (printed,) = sheet.tables.values()
     rows = [(town.value, count.value) for town, count in sheet[printed.ref][1:]]
     assert rows == [("Ås", 7), ("Bø", 5), ("Secretville", "c")]

@@ -247,6 +247,7 @@ def _identifiers(names: tuple[str, ...]) -> list[str]:
 
 
 _Releases = Mapping[str, "Release"]
+_About = Mapping[str, str]
 
 
 def _content(written: Callable[[], bytes]) -> bytes | str:
@@ -257,13 +258,13 @@ def _content(written: Callable[[], bytes]) -> bytes | str:
         return str(error)
 
 
-def workbook(releases: _Releases, suppressed: str | None) -> Mapping[str, bytes | str]:
+def workbook(releases: _Releases, suppressed: str | None, about: _About) -> Mapping[str, bytes | str]:
     """Return ``tables.xlsx``, a sheet for each release; see `jobs.outputs.Format`."""
-    content = _content(lambda: workbook_bytes(releases, suppressed))
+    content = _content(lambda: workbook_bytes(releases, suppressed, about))
     return {"tables.xlsx": content} if releases else {}
 
 
-def csv_on_the_web(releases: _Releases, suppressed: str | None) -> Mapping[str, bytes]:
+def csv_on_the_web(releases: _Releases, suppressed: str | None, _: _About) -> Mapping[str, bytes]:
     """Return ``NAME.csvw.csv`` of each release, and its metadata."""
     files: dict[str, bytes] = {}
     for name, release in releases.items():
@@ -272,7 +273,7 @@ def csv_on_the_web(releases: _Releases, suppressed: str | None) -> Mapping[str, 
     return files
 
 
-def json_stat(releases: _Releases, suppressed: str | None) -> Mapping[str, bytes | str]:
+def json_stat(releases: _Releases, suppressed: str | None, _: _About) -> Mapping[str, bytes | str]:
     """Return ``NAME.json-stat.json`` of each release."""
     return {
         f"{name}.json-stat.json": _content(partial(json_stat_bytes, release, suppressed))
@@ -280,7 +281,7 @@ def json_stat(releases: _Releases, suppressed: str | None) -> Mapping[str, bytes
     }
 
 
-def sdmx_csv(releases: _Releases, suppressed: str | None) -> Mapping[str, bytes]:
+def sdmx_csv(releases: _Releases, suppressed: str | None, _: _About) -> Mapping[str, bytes]:
     """Return ``NAME.sdmx.csv`` of each release; its dataflow has the release's name in capitals."""
     return {
         f"{name}.sdmx.csv": sdmx_csv_bytes(release, suppressed, f"LOCAL:{name.upper()}(1.0)")

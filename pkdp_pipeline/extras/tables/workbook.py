@@ -6,6 +6,7 @@ import datetime
 import io
 import textwrap
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.errors import ArgumentError, ConfigError
@@ -35,8 +36,13 @@ def check_rows(rows: int) -> None:
         raise ArgumentError(f"a sheet has at most {_MAX_ROWS:,} rows: write CSV or Parquet.")
 
 
-def workbook_bytes(releases: Mapping[str, Release], suppressed: str | None) -> bytes:
-    """Return a workbook with a sheet for each release, by its name; see `Release.to_excel`."""
+def workbook_bytes(
+    releases: Mapping[str, Release], suppressed: str | None, about: Mapping[str, str] = MappingProxyType({})
+) -> bytes:
+    """Return a workbook with a sheet for each release, by its name; see `Release.to_excel`.
+
+    `about`: of title, publisher and contact those that the cover names.
+    """
     try:
         from xlsxwriter import Workbook
     except ImportError:
@@ -44,7 +50,7 @@ def workbook_bytes(releases: Mapping[str, Release], suppressed: str | None) -> b
     content = io.BytesIO()
     # What a text looks like is never taken for a formula, a number or a link.
     book = Workbook(content, {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False})
-    book.set_properties({"created": _CREATED, "title": " ".join(releases)})
+    book.set_properties({"created": _CREATED, "title": about.get("title", " ".join(releases))})
     strong, wrapped = (
         book.add_format({"bold": True, "font_size": 14}),
         book.add_format({"text_wrap": True, "valign": "top"}),
@@ -53,14 +59,14 @@ def workbook_bytes(releases: Mapping[str, Release], suppressed: str | None) -> b
     cover.set_column(0, 0, _NOTE_WIDTH)
     explained.set_column(0, 0, 12)
     explained.set_column(1, 1, _NOTE_WIDTH)
-    cover.write_string(0, 0, "Cover", strong)
+    lines = [f"{key.capitalize()}: {about[key]}" for key in ("publisher", "contact") if key in about]
     explained.write_string(0, 0, "Notes", strong)
     explained.write_row(1, 0, ["Table", "Note"], book.add_format({"bold": True}))
     line = 2
     for number, (name, release) in enumerate(releases.items(), start=1):
         mark = marker(release.certificate.mechanism, suppressed)
         sheet = f"Table {number}"
-        cover.write_string(number, 0, f"{sheet}: {name}. {title(release)}.", wrapped)
+        lines.append(f"{sheet}: {name}. {title(release)}.")
         follows = following_beside(release, [*releases.values()])
         for note in filter(None, [follows.remark, *notes(release, mark)]):
             explained.write_string(line, 0, sheet, wrapped)
@@ -69,8 +75,9 @@ def workbook_bytes(releases: Mapping[str, Release], suppressed: str | None) -> b
             explained.set_row(line, _LINE_HEIGHT * len(textwrap.wrap(note, _NOTE_WIDTH)))
             line += 1
         _write_table(book, sheet, f"{sheet}: {name}", release, mark, [text or mark for text in follows.texts])
-    cover.write_string(len(releases) + 1, 0, 'The sheet "Notes" says what marks mean and what is promised.', wrapped)
-    cover.write_string(len(releases) + 2, 0, "Each sheet has one table.", wrapped)
+    lines += ['The sheet "Notes" says what marks mean and what is promised.', "Each sheet has one table."]
+    cover.write_string(0, 0, about.get("title", "Cover"), strong)
+    cover.write_column(1, 0, lines, wrapped)
     for sheet in book.worksheets():
         # On paper a sheet is as wide as the page, and pages say where they belong.
         sheet.fit_to_pages(1, 0)

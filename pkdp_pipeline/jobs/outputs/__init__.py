@@ -62,7 +62,7 @@ def check_outputs(job: Job) -> None:
     locked or cannot be reached.
     """
     _in_databases(job, lambda store: check_tables(store, job))
-    for _ in for_offices(job.output.formats, {}, None):
+    for _ in for_offices(job.output.formats, {}, None, {}):
         pass  # what is not installed is said
     if job.output.suppressed is not None:
         for release in job.release:
@@ -106,7 +106,8 @@ def write_for_offices(
     """
     written, unwritten = list[Path](), dict[str, str]()
     named = {table.name: release for table, release in releases}
-    for name, content in for_offices(job.output.formats, named, job.output.suppressed):
+    about = {} if job.about is None else job.about.model_dump(exclude_none=True)
+    for name, content in for_offices(job.output.formats, named, job.output.suppressed, about):
         path = job.folder(day) / name
         if isinstance(content, str):
             remove_file(path)  # it may hold a table that this one replaces

@@ -207,12 +207,12 @@ FORMATS: Mapping[str, Callable[[Release, bool], bytes]] = MappingProxyType(
 )
 """The suffix of a release's file, which is its name in ``formats`` → what it holds, with a column ``period`` or not."""
 
-Format = Callable[[Mapping[str, Release], str | None], Mapping[str, bytes | str]]
+Format = Callable[[Mapping[str, Release], str | None, Mapping[str, str]], Mapping[str, bytes | str]]
 """Files for offices and other programs, by its name in ``formats``: what each file holds, by the file's name.
 
-Its parameters are a period's releases by their names, and the text in the place of hidden counts. A text in the place
-of what a file holds says why the format cannot hold a table. Without releases there is no file, and it raises
-`ConfigError` if what it needs is not installed.
+Its parameters are a period's releases by their names, the text in the place of hidden counts, and what ``[about]``
+says, by its keys. A text in the place of what a file holds says why the format cannot hold a table. Without releases
+there is no file, and it raises `ConfigError` if what it needs is not installed.
 """
 
 
@@ -229,13 +229,13 @@ def check_formats(formats: Collection[str], domains: Mapping[str, Domain | None]
 
 
 def for_offices(
-    formats: Collection[str], releases: Mapping[str, Release], suppressed: str | None
+    formats: Collection[str], releases: Mapping[str, Release], suppressed: str | None, about: Mapping[str, str]
 ) -> Iterator[tuple[str, bytes | str]]:
     """Yield name and content of the files that plugins make of a period's releases; see `Format`."""
     for name in formats:
         if name not in FORMATS:
             content: Format = hook("formats", name)
-            yield from content(releases, suppressed).items()
+            yield from content(releases, suppressed, about).items()
 
 
 _EMPTY = '""'

@@ -19,7 +19,7 @@ from pkdp_pipeline.theorems.noisy_between import MIN_ENUMERATED_NOISE, NoisyBetw
 from pkdp_pipeline.theorems.noisy_crowd import NoisyTwoCells, ReachedThroughAbsence
 from pkdp_pipeline.theorems.noisy_threshold import MAX_KNOWN
 from pkdp_pipeline.theorems.reached import ReachedBetween
-from pkdp_pipeline.theorems.rounding import TINY, ball_above, ball_below
+from pkdp_pipeline.theorems.rounding import ball_above, ball_below
 from pkdp_pipeline.theorems.sampled import SAMPLED
 from pkdp_pipeline.theorems.thresholding import Threshold, Thresholding, ValueThroughAbsence
 from pkdp_pipeline.theorems.without_suppression import TOLD_ABSENT, WITHOUT_A_THRESHOLD, noised_below_records

@@ -74,7 +74,8 @@ _SHOWS_WHO_IS_THERE = Worded(lambda say: f"{_WHO_IS_THERE}; {_ASKS}", _WHO_IS_TH
 def _in_a_table(bound: Options, cells: float) -> Bound:
     """Return what people of a table of `cells` cells reach; of infinitely many: of some table that they fit."""
     least, p = Fraction(bound.p_min), Fraction(bound.p)
-    others = int(min(math.floor((1 - least / p) / least), cells - 1))
+    # Ten cells of 0.1 each fit, though the float is above a tenth.
+    others = math.floor((1 + Fraction(UNIT) - least / p) / least) if cells == math.inf else int(cells) - 1
     if bound.noise is None:
         elsewhere = least * p / (1 - p) * Fraction(others)
         return replace(bound, p=min(bound.p, float_below((least + elsewhere) / (1 + elsewhere))))
@@ -93,9 +94,20 @@ def _declared(applied: Applied, cells: int) -> Applied:
     """Return what is said of a table of this many declared cells; one cell is a count in a box."""
     options, attack = applied.bound, applied.attack
     assert isinstance(options, Options)
-    if options.looks > 1:
-        # Of several options, where there are two, no third one shows anything.
-        return replace(applied, attack=attack.parts[0]) if cells < 3 and isinstance(attack, Largest) else applied
+    value = options.theorem.endswith("options")
+    # In each of these cells with p_min or more, and absent as often as p has it: where nobody is, nobody is declared.
+    least, absent = Fraction(options.p_min), 0 if value else 1 / Fraction(options.p) - 1
+    if cells > 1 and least * (cells + absent) > 1 + Fraction(UNIT):
+        attack = None
+    if value:
+        # Beside noise no third cell of two shows anything, and of many their sum does.
+        if isinstance(attack, Largest):
+            between, beside = attack.parts
+            assert isinstance(beside, ReachedBesideOthers)
+            attack = between if cells < 3 else replace(beside, others=cells - 2)
+        elif options.looks > 1 and cells > 2:
+            attack = None
+        return replace(applied, attack=attack)
     if cells > 1:
         return replace(applied, attack=attack and _in_a_table(options, cells))
     box = Counting(**_people(options), p_max=options.p)
@@ -162,6 +174,7 @@ _OPTIONS = Theorem(
     reveals_who=True,
     about=(Histogram, "value"),
     rule=_which_option,
+    declared=_declared,
 )
 
 WITHOUT_A_THRESHOLD = (
@@ -183,7 +196,6 @@ WITHOUT_A_THRESHOLD = (
         title="Counts of several options with noise: two noisy looks at one number",
         formal=None,
         citation="docs/mathematics.md, section 6, two looks",
-        declared=_declared,
         rule=partial(_noised, value=True),
     ),
 )

@@ -14,7 +14,7 @@ from pkdp_pipeline.theorems.bound import Bound
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
 from pkdp_pipeline.theorems.channel import Channel, bernstein
 from pkdp_pipeline.theorems.rounding import TINY, Array, Whole
-from pkdp_pipeline.theorems.two_looks import lives_of
+from pkdp_pipeline.theorems.two_looks import lives_of, noise_of
 
 _MAX_PEOPLE = 600
 """Attackers with more unknown people than this are not tried."""
@@ -283,9 +283,8 @@ def _attained_by_cells(bound: ReachedBetween, epsilons: tuple[float, ...]) -> tu
     return tuple(attained.tolist())
 
 
-_WINDOW_EXPONENT, _SEEN_IN, _MAX_SUM = 40.0, 128, 1 << 12
-"""Numbers of people, and noise, less likely than e^-40 are left out; the other cells' sum is looked at in so many
-intervals, and not at all where noise may be this large."""
+_WINDOW_EXPONENT, _SEEN_IN = 40.0, 128
+"""Numbers of people less likely than e^-40 are left out; the other cells' sum is looked at in so many intervals."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,7 +321,7 @@ class ReachedBesideOthers(Attained):
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
         attained = np.zeros(len(epsilons))
-        looks = _noise_of(self.others, self.noise) if self.others and 0 < self.unknown <= _MAX_PEOPLE_IN_CELLS else None
+        looks = noise_of(self.others, self.noise) if self.others and 0 < self.unknown <= _MAX_PEOPLE_IN_CELLS else None
         if looks is not None:
             present, absent = _beside_others(self)
             for first, second in ((present, absent), (absent, present)):
@@ -356,27 +355,6 @@ def _look(low: int, high: int, noise: float) -> Array:
 
 
 @lru_cache(maxsize=16)
-def _noise_of(cells: int, noise: float) -> Array | None:
-    """Return the law of the sum of so many cells' noise, from its least value to its largest; None where it is wide.
-
-    It is the difference of two negative binomial numbers, of either of which less than e^-40 is left out.
-    """
-    alpha, size = math.exp(-noise), 64
-    while size <= _MAX_SUM:
-        ratios = alpha * (1.0 + (cells - 1.0) / np.arange(1.0, size + 1.0))
-        # They fall, to either side of the mode, so that the rest is at most a geometric series.
-        mode = int((ratios > 1.0).sum())
-        with np.errstate(under="ignore"):
-            down, up = np.cumprod(1.0 / ratios[:mode][::-1])[::-1], np.cumprod(ratios[mode:])
-        if mode < size and up[-1] < math.exp(-_WINDOW_EXPONENT) * (1.0 - ratios[-1]):
-            weights = np.concatenate([down, [1.0], up])
-            law: Array = np.convolve(weights, weights[::-1]) / weights.sum() ** 2
-            return law
-        size *= 2
-    return None
-
-
-@lru_cache(maxsize=16)
 def _beside_others(bound: ReachedBesideOthers) -> tuple[Array, Array]:
     """Return what all cells show in the target's two lives, a row each."""
     people, noise = bound.unknown, bound.noise
@@ -384,7 +362,7 @@ def _beside_others(bound: ReachedBesideOthers) -> tuple[Array, Array]:
     weights = binomial_weights(people, bound.elsewhere, least, most)
     # How many are elsewhere, as the sum of their cells shows it. What is seen is looked at in intervals, the first and
     # the last of which have the tails.
-    looks = _noise_of(bound.others, noise)
+    looks = noise_of(bound.others, noise)
     assert looks is not None
     size = most - least + len(looks)
     inner = min(len(looks) // 2, math.ceil(4.0 * math.sqrt(2.0 * bound.others) / noise))
@@ -392,10 +370,10 @@ def _beside_others(bound: ReachedBesideOthers) -> tuple[Array, Array]:
     edges = np.unique(np.linspace(start, end, min(_SEEN_IN, end - start), endpoint=False).astype(int))
     edges[0] = 0
     shown = np.zeros((most - least + 1, len(edges)))
-    for row, seen in enumerate(shown):
+    for row, chances in enumerate(shown):
         values = np.zeros(size)
         values[row : row + len(looks)] = looks
-        seen[:] = np.add.reduceat(values, edges)
+        chances[:] = np.add.reduceat(values, edges)
     shown *= weights[:, None]
     low, high = _window(people, bound.p_min)
     chance = 0.5 if bound.p is None else bound.p_min / (1.0 - bound.elsewhere)

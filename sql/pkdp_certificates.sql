@@ -45,7 +45,7 @@
 -- on the right): 1e-11 at k = 1000. A left order with large g is raised more, and far below the right one. Underflow
 -- loses less than the 1e-290 that is added. For theorem S the growths 1 + E/β and βe^ε/a err by 12u and are lowered by
 -- 90u(1 + ln g), the second one by β/a times that; a errs by 12u·β and is raised by 90u·β + 2e-15. Noise is one
--- quotient with expm1 as above, 40u, raised by 1e-12, as the library sums a lattice. Averages over people merely known
+-- quotient with expm1 as above, 40u, raised by 2e-12, as the library sums a lattice. Averages over people merely known
 -- are raised by 1e-6 for their weights and by the 1e-3 to which the library searches. An ε is one at which the macro's
 -- own δ was at most the one asked for.
 
@@ -291,7 +291,7 @@ list_transform(
 
 CREATE OR REPLACE MACRO _pkdp_noise(noise, changes, epsilon) AS
 CASE WHEN epsilon >= changes * noise THEN 0e0 ELSE least(
-    1, (1 + 1e-12) * -_pkdp_expm1(greatest(epsilon - changes * noise, -700)) / pow(1 + exp(-noise), changes)
+    1, (1 + 2e-12) * -_pkdp_expm1(greatest(epsilon - changes * noise, -700)) / pow(1 + exp(-noise), changes)
 ) END;
 
 CREATE OR REPLACE MACRO pkdp_noise_delta(noise, epsilon, protects := 'presence') AS

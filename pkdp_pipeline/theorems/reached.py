@@ -14,7 +14,7 @@ from pkdp_pipeline.theorems.bound import Bound
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
 from pkdp_pipeline.theorems.channel import Channel, bernstein
 from pkdp_pipeline.theorems.rounding import TINY, Array, Whole
-from pkdp_pipeline.theorems.two_looks import lives_of
+from pkdp_pipeline.theorems.two_looks import lives_of, noise_of
 
 _MAX_PEOPLE = 600
 """Attackers with more unknown people than this are not tried."""
@@ -296,8 +296,8 @@ class ReachedBesideOthers(Attained):
     p_min : float
         Everybody is in each cell that the target may be in with this probability.
     p : float, optional
-        Everybody is in the target's cell, absent, or, as likely as `p` allows, in one of the others; None for a target
-        in one of two cells, beside whom nobody is absent.
+        Everybody is in the target's cell, absent, or, as likely as `p` allows, in one of the others, each as likely as
+        the next; None for a target in one of two cells, beside whom nobody is absent.
     others : int
         How many other cells there are.
     unknown : int
@@ -321,7 +321,8 @@ class ReachedBesideOthers(Attained):
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
         attained = np.zeros(len(epsilons))
-        if self.others and 0 < self.unknown <= _MAX_PEOPLE_IN_CELLS:
+        looks = noise_of(self.others, self.noise) if self.others and 0 < self.unknown <= _MAX_PEOPLE_IN_CELLS else None
+        if looks is not None:
             present, absent = _beside_others(self)
             for first, second in ((present, absent), (absent, present)):
                 gains = np.array([float(_gain(first, second, epsilon)[0]) for epsilon in epsilons.tolist()])
@@ -359,14 +360,21 @@ def _beside_others(bound: ReachedBesideOthers) -> tuple[Array, Array]:
     people, noise = bound.unknown, bound.noise
     least, most = _window(people, bound.elsewhere)
     weights = binomial_weights(people, bound.elsewhere, least, most)
-    # How many are elsewhere, as their cells show it with the noise of each.
-    reach = math.ceil(_CUTOFF_EXPONENT / noise) if bound.others > 1 else 0
-    shown = _look(least - reach, most + reach, noise)
-    for _ in range(bound.others - 1):
-        shown = shown @ _look(least - reach, most + reach, noise)
-    shown = shown[reach : len(shown) - reach]
-    edges = np.unique(np.linspace(0, shown.shape[1], min(_SEEN_IN, shown.shape[1]), endpoint=False).astype(int))
-    shown = np.add.reduceat(shown, edges, axis=1) * weights[:, None]
+    # How many are elsewhere, as the sum of their cells shows it. What is seen is looked at in intervals, the first and
+    # the last of which have the tails.
+    looks = noise_of(bound.others, noise)
+    assert looks is not None
+    size = most - least + len(looks)
+    inner = min(len(looks) // 2, math.ceil(4.0 * math.sqrt(2.0 * bound.others) / noise))
+    start, end = len(looks) // 2 - inner, size - len(looks) // 2 + inner
+    edges = np.unique(np.linspace(start, end, min(_SEEN_IN, end - start), endpoint=False).astype(int))
+    edges[0] = 0
+    shown = np.zeros((most - least + 1, len(edges)))
+    for row, chances in enumerate(shown):
+        values = np.zeros(size)
+        values[row : row + len(looks)] = looks
+        chances[:] = np.add.reduceat(values, edges)
+    shown *= weights[:, None]
     low, high = _window(people, bound.p_min)
     chance = 0.5 if bound.p is None else bound.p_min / (1.0 - bound.elsewhere)
     laws = np.zeros((most - least + 1, high - low + 1))

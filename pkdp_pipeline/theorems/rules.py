@@ -19,7 +19,7 @@ from pkdp_pipeline.theorems.noisy_between import MIN_ENUMERATED_NOISE, NoisyBetw
 from pkdp_pipeline.theorems.noisy_crowd import NoisyTwoCells, ReachedThroughAbsence
 from pkdp_pipeline.theorems.noisy_threshold import MAX_KNOWN
 from pkdp_pipeline.theorems.reached import ReachedBetween
-from pkdp_pipeline.theorems.rounding import TINY, ball_above, ball_below
+from pkdp_pipeline.theorems.rounding import ball_above, ball_below
 from pkdp_pipeline.theorems.sampled import SAMPLED
 from pkdp_pipeline.theorems.thresholding import Threshold, Thresholding, ValueThroughAbsence
 from pkdp_pipeline.theorems.without_suppression import TOLD_ABSENT, WITHOUT_A_THRESHOLD, noised_below_records
@@ -121,13 +121,20 @@ _MIN_NOISE_IN_TWO_CELLS = 1e-6
 
 
 def _told_apart(noise: float, above: int) -> float:
-    """Return at least ``1 - F(s)²/F(s-1)``, F(s) = P[Z < s], for a release threshold s above k; section 6."""
+    """Return at least ``1 - F(s)²/F(s-1)``, F(s) = P[Z < s], for a release threshold s above k; section 6.
+
+    The rest is at least F(s), or 0.
+    """
     alpha = math.exp(-noise)
     if above <= 0:
-        return min(1.0, 1.0 - alpha**-above / (1.0 + alpha) + 1e-12)
+        rest = alpha**-above / (1.0 + alpha)
+        return 1.0 if rest * -math.expm1(-noise) < 1e-11 else 1.0 - rest + 1e-12
+    if alpha < 0.5 - 1e-9:
+        return 0.0
     tail = alpha ** (above - 1) / (1.0 + alpha)
     share = max(0.0, 2.0 * alpha - 1.0 - tail * alpha**2) / (1.0 - tail)
-    return min(1.0, tail * (share * (1.0 + 1e-9) + 1e-12) + TINY)
+    # Of a chance that may have lost bits to underflow no float is known to be between both bounds.
+    return tail * (share * (1.0 + 1e-9) + 1e-12) if tail > 1e-290 else 1.0
 
 
 def _value_between(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:

@@ -6,7 +6,8 @@ be drawn, the pair is ``((1 - β) Q + β P, Q)``. By the lemma of mixtures its d
 
     β H_ε'(P ‖ Q),  e^ε' = 1 + (e^ε - 1)/β;       a H_ε''(Q ‖ P),  e^ε'' = β e^ε / a;  0 where a ≤ 0.
 
-*Rounding*: ε' and ε'' are lowered by 16 units of their size, which raises δ; products are raised.
+*Rounding*: where a may be above 0, ``(1 - β)(e^ε - 1)`` is at most β and errs by 6 units of it, so a is raised by 16
+units of β; ε' and ε'' are lowered by 16 units of their size, which raises δ; products are raised.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from pkdp_pipeline.theorems.waiting_pair import Pair, product_above, waiting_pai
 from pkdp_pipeline.theorems.without_suppression import exact_from_k
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
-_BUDGET = 64.0 * UNIT
+_BUDGET, _MAX_GROWTH = 64.0 * UNIT, 1e300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,31 +58,31 @@ class Sampled(Derived):
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""
-        return np.maximum(*(self.base.rounding(points) for points in self._points(epsilons)[:2]))
+        return np.maximum(*(self.base.rounding(points) for points in self._points(epsilons, 1.0)[:2]))
 
-    def _points(self, epsilons: Array) -> tuple[Array, Array, Array]:
-        """Return ε', ε'' and a, where that is above 0."""
-        growth, share = np.expm1(np.minimum(epsilons, 700.0)), self.sampled
-        with np.errstate(over="ignore"):  # a quotient beyond floats is one above 1e300, at which it is cut
-            right = np.log1p(np.minimum(growth / share, 1e300))
-        rest = share - (1.0 - share) * growth
-        known = rest > 8.0 * UNIT
-        left = np.where(known, np.log1p(growth) + math.log(share) - np.log(np.where(known, rest, 1.0)), 700.0)
-        return right, left, np.where(known, rest, 0.0)
+    def _points(self, epsilons: Array, sign: float) -> tuple[Array, Array, Array]:
+        """Return ε', ε'' and a, or 0: these at or below and a at or above for a sign of 1, the reverse for -1."""
+        epsilons, share = np.minimum(epsilons, 700.0), self.sampled
+        growth = np.expm1(epsilons)
+        rest = np.maximum(0.0, share - (1.0 - share) * growth + sign * 16.0 * UNIT * share)
+        with np.errstate(
+            over="ignore", divide="ignore"
+        ):  # a quotient beyond floats is one above 1e300, where it is cut
+            right = np.log1p(np.minimum(growth / share, _MAX_GROWTH))
+            left = np.minimum(700.0, epsilons + np.log(share / rest))
+        right, left = (np.maximum(0.0, points - sign * 16.0 * UNIT * (1.0 + points)) for points in (right, left))
+        return right, left, rest
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
         if self.sampled == 0.0:
             return np.zeros(len(epsilons)), np.zeros(len(epsilons))
-        right, left, rest = self._points(epsilons)
-        # The smaller ε bounds from above; so does the rest raised where it may be above 0.
-        pads = 16.0 * UNIT * (1.0 + right), 16.0 * UNIT * (1.0 + left) / np.maximum(rest, 1e-12)
-        above = np.maximum(0.0, right - pads[0]), np.maximum(0.0, left - pads[1])
-        below = right + pads[0], left + pads[1]
+        (*above, rest_above), (*below, rest_below) = (self._points(epsilons, sign) for sign in (1.0, -1.0))
         upper, lower = self._orders(*above)[1], self._orders(*below)[0]
-        rest_above = rest + 16.0 * UNIT
         certified = np.maximum(raised(self.sampled * upper[0], _BUDGET), raised(rest_above * upper[1], _BUDGET))
-        attained = np.maximum(lowered(self.sampled * lower[0], _BUDGET), lowered(rest * lower[1], _BUDGET))
+        attained = np.maximum(lowered(self.sampled * lower[0], _BUDGET), lowered(rest_below * lower[1], _BUDGET))
+        # Where a quotient is cut nothing is attained.
+        attained *= epsilons < math.log(_MAX_GROWTH * self.sampled)
         certified = np.minimum(1.0, np.where(upper.max(axis=0) > 0.0, certified, 0.0))
         return np.minimum(attained, certified), certified
 

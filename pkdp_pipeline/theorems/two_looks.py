@@ -6,11 +6,13 @@ A cell is suppressed below k, noised, and suppressed below a release threshold, 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
+from pkdp_pipeline.theorems.binomial_tails import binomial_weights
 from pkdp_pipeline.theorems.channel import Channel, noised
-from pkdp_pipeline.theorems.rounding import Array
+from pkdp_pipeline.theorems.rounding import TINY, Array, Whole
 
 _BLOCK_SIZE = 16
 """So many values of the smaller look are summed at once."""
@@ -20,6 +22,15 @@ _NO_RELEASE = -(2**40)
 
 UNDERFLOW = 1e-310
 """Underflow changes a chance of what is shown by at most this: a million operations, and weights of up to 100."""
+
+MAX_LOOKED_AT = 200
+"""Of up to this many coins the law of two looks is computed."""
+
+_ERROR = 1e-11
+"""Relative error of its chances, with room for what a sampler may draw."""
+
+_MAX_SUM = 1 << 12
+"""The sum of many cells' noise is not looked at where either side of it may be this large."""
 
 
 def two_looks(
@@ -132,3 +143,43 @@ def _looks(laws: Array, noise: float, first: Array, second: Array) -> Array:
             inside *= weights[start:end, start:end]
             parts.append(inside.reshape(rows, -1)[:, np.flatnonzero(weights[start:end, start:end])])
     return np.hstack(parts)
+
+
+def brackets_of(counts: Whole, noise: float, epsilon: float) -> tuple[Array, Array]:
+    """Return brackets of the profile of two looks at each of these numbers of fair coins."""
+    sides = np.zeros((2, len(counts)))
+    for index, people in enumerate(counts.tolist()):
+        for side, sign in enumerate((-1.0, 1.0)):
+            present, absent = _coin_lives(people, noise)
+            growth = math.exp(min(epsilon, 700.0)) * (1.0 - sign * 2.0 * _ERROR)
+            gains = gains_of(present, absent, growth, sign)
+            sides[side, index] = np.maximum(0.0, gains).sum() * (1.0 + sign * 2.0 * _ERROR) + sign * TINY
+    return np.maximum(0.0, sides[0]), sides[1]
+
+
+@lru_cache(maxsize=2 * MAX_LOOKED_AT)
+def _coin_lives(people: int, noise: float) -> tuple[Array, Array]:
+    """Return what both cells show of so many fair coins in the target's two lives, each the other's mirror image."""
+    present, absent = lives_of(binomial_weights(people, 0.5, 0, people)[None], noise, 0, None, (0, 0))
+    return present[0], absent[0]
+
+
+@lru_cache(maxsize=16)
+def noise_of(cells: int, noise: float) -> Array | None:
+    """Return the law of the sum of so many cells' noise, from its least value to its largest; None where it is wide.
+
+    It is the difference of two negative binomial numbers, of either of which less than e^-40 is left out.
+    """
+    alpha, size = math.exp(-noise), 64
+    while size <= _MAX_SUM:
+        ratios = alpha * (1.0 + (cells - 1.0) / np.arange(1.0, size + 1.0))
+        # They fall, to either side of the mode, so that the rest is at most a geometric series.
+        mode = int((ratios > 1.0).sum())
+        with np.errstate(under="ignore"):
+            down, up = np.cumprod(1.0 / ratios[:mode][::-1])[::-1], np.cumprod(ratios[mode:])
+        if mode < size and up[-1] < math.exp(-40.0) * (1.0 - ratios[-1]):
+            weights = np.concatenate([down, [1.0], up])
+            law: Array = np.convolve(weights, weights[::-1]) / weights.sum() ** 2
+            return law
+        size *= 2
+    return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,10 +25,10 @@ from pkdp_pipeline.theorems.counting import Counting, Uncertain
 from pkdp_pipeline.theorems.hull import TwoCells
 from pkdp_pipeline.theorems.noised_below import NoisedBelow
 from pkdp_pipeline.theorems.reached import ReachedBesideOthers, ReachedBetween
-from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, Whole, float_below
+from pkdp_pipeline.theorems.rounding import UNIT, Array, Whole, float_below
 from pkdp_pipeline.theorems.thresholding import Threshold
 from pkdp_pipeline.theorems.tilted_inversion import TwoCoinTails
-from pkdp_pipeline.theorems.two_looks import gains_of, lives_of
+from pkdp_pipeline.theorems.two_looks import MAX_LOOKED_AT, brackets_of
 
 
 def _which_option(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
@@ -74,7 +74,7 @@ _SHOWS_WHO_IS_THERE = Worded(lambda say: f"{_WHO_IS_THERE}; {_ASKS}", _WHO_IS_TH
 def _in_a_table(bound: Options, cells: float) -> Bound:
     """Return what people of a table of `cells` cells reach; of infinitely many: of some table that they fit."""
     least, p = Fraction(bound.p_min), Fraction(bound.p)
-    others = int(min(math.floor((1 - least / p) / least), cells - 1))
+    others = math.floor((1 + Fraction(UNIT) - least / p) / least) if cells == math.inf else int(cells) - 1
     if bound.noise is None:
         elsewhere = least * p / (1 - p) * Fraction(others)
         return replace(bound, p=min(bound.p, float_below((least + elsewhere) / (1 + elsewhere))))
@@ -93,13 +93,27 @@ def _declared(applied: Applied, cells: int) -> Applied:
     """Return what is said of a table of this many declared cells; one cell is a count in a box."""
     options, attack = applied.bound, applied.attack
     assert isinstance(options, Options)
-    if options.looks > 1:
-        # Of several options, where there are two, no third one shows anything.
-        return replace(applied, attack=attack.parts[0]) if cells < 3 and isinstance(attack, Largest) else applied
     if cells > 1:
-        return replace(applied, attack=attack and _in_a_table(options, cells))
+        fits = _fits(options, cells + 1 / Fraction(options.p) - 1)
+        return replace(applied, attack=_in_a_table(options, cells) if attack and fits else None)
     box = Counting(**_people(options), p_max=options.p)
     return Applied(bound=box, attack=attack and box)
+
+
+def _declared_options(applied: Applied, cells: int) -> Applied:
+    """Return the same of several options. Beside noise no third cell of two shows anything, and of many their sum."""
+    options, attack = applied.bound, applied.attack
+    assert isinstance(options, Options)
+    if isinstance(attack, Largest):
+        beside: Any = attack.parts[1]
+        attack = attack.parts[0] if cells < 3 else replace(beside, others=cells - 2)
+    alone = cells > 2 and isinstance(attack, ReachedBetween)
+    return replace(applied, attack=None if alone or not _fits(options, Fraction(cells)) else attack)
+
+
+def _fits(options: Options, cells: Fraction) -> bool:
+    """Return whether anybody is in so many cells with `p_min` each; ten of 0.1 fit, as floats nearly do."""
+    return Fraction(options.p_min) * cells <= 1 + Fraction(UNIT)
 
 
 def _noised(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str], *, value: bool) -> Applied | None:
@@ -162,6 +176,7 @@ _OPTIONS = Theorem(
     reveals_who=True,
     about=(Histogram, "value"),
     rule=_which_option,
+    declared=_declared_options,
 )
 
 WITHOUT_A_THRESHOLD = (
@@ -183,7 +198,6 @@ WITHOUT_A_THRESHOLD = (
         title="Counts of several options with noise: two noisy looks at one number",
         formal=None,
         citation="docs/mathematics.md, section 6, two looks",
-        declared=_declared,
         rule=partial(_noised, value=True),
     ),
 )
@@ -192,12 +206,6 @@ WITHOUT_A_THRESHOLD = (
 
 _SLACK = 0.004
 """The average is divided until it is known this closely, relatively."""
-
-_MAX_LOOKED_AT = 200
-"""Of up to this many coins the law of two looks is computed."""
-
-_ERROR = 1e-11
-"""Relative error of its chances, with room for what a sampler may draw."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,30 +314,11 @@ class Options(Uncertain):
 
     def _coins(self, counts: Whole, epsilon: float, mirrored: bool = False) -> tuple[Array, Array]:
         """Return brackets of one order of the profile of counting N coins, for every N in `counts`."""
-        if self.looks == 2 and self.noise is not None and counts.max() <= _MAX_LOOKED_AT:
-            return _two_looks(counts, 0.5 * self.noise, epsilon)
+        if self.looks == 2 and self.noise is not None and counts.max() <= MAX_LOOKED_AT:
+            return brackets_of(counts, 0.5 * self.noise, epsilon)
         p, complement = (1.0 - self.p, self.p) if mirrored else (self.p, 1.0 - self.p)
         tails = TwoCoinTails(low=p, low_complement=complement, high=p, high_complement=complement, noise=self.noise)
         return tails.right_tails(counts.astype(np.float64), np.zeros(len(counts)), np.full(len(counts), epsilon))
-
-
-def _two_looks(counts: Whole, noise: float, epsilon: float) -> tuple[Array, Array]:
-    """Return brackets of the profile of two looks at each of these numbers of fair coins."""
-    sides = np.zeros((2, len(counts)))
-    for index, people in enumerate(counts.tolist()):
-        for side, sign in enumerate((-1.0, 1.0)):
-            present, absent = _looks(people, noise)
-            growth = math.exp(min(epsilon, 700.0)) * (1.0 - sign * 2.0 * _ERROR)
-            gains = gains_of(present, absent, growth, sign)
-            sides[side, index] = np.maximum(0.0, gains).sum() * (1.0 + sign * 2.0 * _ERROR) + sign * TINY
-    return np.maximum(0.0, sides[0]), sides[1]
-
-
-@lru_cache(maxsize=2 * _MAX_LOOKED_AT)
-def _looks(people: int, noise: float) -> tuple[Array, Array]:
-    """Return what both cells show of so many fair coins in the target's two lives, each the other's mirror image."""
-    present, absent = lives_of(binomial_weights(people, 0.5, 0, people)[None], noise, 0, None, (0, 0))
-    return present[0], absent[0]
 
 
 def exact_from_k(theorem: str, mechanism: Mechanism, looks: int = 1, **people: Any) -> NoisedBelow | str:

@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import flint
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from oracle.laws import exact_exp, lower_end
 from oracle.releases import count_losses
@@ -125,6 +125,7 @@ def test_no_attacker_exceeds_delta(con, chances, k, epsilon, known, active):
 
 @pytest.mark.parametrize("protects", ["presence", "value"])
 @given(st.floats(1e-6, 20.0), st.floats(0.0, 1.1), st.floats(-12.0, -0.01))
+@example(500.0, 1.999999999, -6.0)
 @settings(max_examples=few(60))
 def test_noise(con, protects, noise, share, power):
     certificate = pkdp.certify(pkdp.Histogram(noise=pkdp.GeometricNoise(noise)), protects=protects)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -188,3 +189,20 @@ def test_one_cell_has_no_other_to_tell_it_from(mechanism):
     assert pkdp.certify(mechanism, attacker).delta(0.5) <= alone.delta(0.5) <= whole.delta(0.5)
     assert release_certificate(alone.to_json()) == alone
     alone.verify()
+
+
+@pytest.mark.parametrize("noise", [None, pkdp.GeometricNoise(1.0)])
+def test_attackers_are_those_of_the_declared_cells(noise: pkdp.GeometricNoise | None) -> None:
+    def attained(protects: Any, cells: int | None, **people: Any) -> float:
+        attacker = pkdp.AttackerModel(unknown=20, **people)
+        return pkdp.certify(pkdp.Histogram(noise=noise), attacker, protects=protects, cells=cells).delta_bounds(0.2)[0]
+
+    # Nobody is in four cells with 0.3 each, nor in ten with 0.1 each and absent half as often as in one of two.
+    assert attained("value", 4, p_min=0.3) == attained("presence", 10, p_min=0.1, p_max=0.5) == 0.0
+    # Ten of 0.1 leave nobody absent, which is allowed where only the cell is secret.
+    assert attained("value", 10, p_min=0.1) > 0.0
+    if noise is not None:
+        # The noise of further cells hides how many are in the target's two; of two cells no other one shows it.
+        two, three, ten, any_table = (attained("value", cells, p_min=0.1) for cells in (2, 3, 10, None))
+        assert 0.0 < ten < three == any_table
+        assert two < three

@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import flint
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,6 +17,8 @@ from hypothesis import strategies as st
 from thorough import few
 
 import pkdp_pipeline as pkdp
+from pkdp_pipeline.theorems.sampled import Sampled
+from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
 VECTORS: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[1] / "data" / "rules.json").read_text(encoding="utf-8")
@@ -132,6 +135,23 @@ def test_noise_is_amplified_exactly() -> None:
     for epsilon in (0.0, 0.1, 0.2):
         exact = 0.25 * max(0.0, 1.0 / (1 + alpha) - (1 + math.expm1(epsilon) / 0.25) * alpha / (1 + alpha))
         assert certificate.delta(epsilon) == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize(("share", "noise"), [(1e-20, 2.0), (1e-12, 30.0), (0.5, 800.0), (1.0 - 2.0**-53, 5.0)])
+def test_noise_is_amplified_exactly_in_tiny_samples_and_beyond_large_numbers(share: float, noise: float) -> None:
+    with flint.ctx.workprec(4000):
+        beta, alpha = flint.arb(share), (-flint.arb(noise)).exp()
+        end = float((1 + beta * (1 / alpha - 1)).log().mid())
+        for part in (0.0, 0.3, 0.999):
+            epsilon, growth = part * end, flint.arb(part * end).exp()
+            # β H_ε'(P ‖ Q) and a H_ε''(Q ‖ P) are gains of the first outcome, at e^ε' and e^ε''.
+            rest = beta - (1 - beta) * (growth - 1)
+            gains = (beta - alpha * (beta + growth - 1), rest - alpha * beta * growth)
+            exact = max(flint.arb(0), *gains) / (1 + alpha)
+            bound = Sampled(theorem="", base=NoiseCurve(theorem="noise", noise=noise), sampled=share)
+            ((attained,), (certified,)) = bound.bracket(np.array([epsilon]))
+            assert flint.arb(float(attained)) <= exact <= flint.arb(float(certified))
+            assert certified <= float(exact.mid()) * (1.0 + 1e-9) or epsilon > 690.0
 
 
 def test_the_smallest_k_of_offices() -> None:

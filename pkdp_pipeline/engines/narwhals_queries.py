@@ -52,7 +52,7 @@ def cells_query(rows: Rows, question: Selection) -> Rows:
         several = nw.any_horizontal(*(_differs(name) for name in cell), ignore_nulls=True)
     else:
         homes = _first(rows, unit, [*numbered("o", len(question.order_by)), *cell], question.one_cell)
-    missing = _missing(unit)
+    missing = is_missing(unit)
     adds = {name: nw.when(~missing).then(clamped(nw.col(name), question)) for name in own}
     marked = homes.select(*cell, present=as_number(~missing), missing=missing, several=several & ~missing, **adds)
     return marked.group_by(*cell).agg(
@@ -77,7 +77,7 @@ def tally_query(rows: Rows, *, units: int) -> Rows:
         hits = as_number(nw.col("hit")).sum()
         return rows.select(satisfying=hits, population=nw.len()).with_columns(missing_unit=nw.lit(False))
     unit = numbered("u", units)
-    missing = _missing(unit)
+    missing = is_missing(unit)
     people = rows.group_by(*unit).agg(nw.col("hit").any())
     marked = people.select(
         satisfying=as_number(nw.col("hit") & ~missing), population=as_number(~missing), missing=missing
@@ -92,26 +92,29 @@ def doubts_query(rows: Rows, doubts: Doubts) -> Rows:
 
     Of what no column can be, there is no answer.
     """
+    return rows.select(**{name: doubt.any() for name, doubt in doubted(doubts).items()})
+
+
+def doubted(doubts: Doubts) -> dict[str, nw.Expr]:
+    """Return whether a row's text has spaces around it, and whether a real of it is so large; never missing."""
     # Two signs of each value: to trim all of them takes several times as long.
     ends = [end for name in doubts.texts for end in (nw.col(name).str.head(1), nw.col(name).str.tail(1))]
-    doubted = {
+    answers = {
         "spaced": [end.is_in(list(SPACES)) for end in ends],
         "rounded": [nw.col(name).abs().is_between(least, sys.float_info.max) for name, least in doubts.reals.items()],
     }
-    return rows.select(
-        **{
-            name: nw.any_horizontal(*(answer.fill_null(False) for answer in answers), ignore_nulls=True).any()
-            for name, answers in doubted.items()
-            if answers
-        }
-    )
+    return {
+        name: nw.any_horizontal(*(answer.fill_null(False) for answer in each), ignore_nulls=True)
+        for name, each in answers.items()
+        if each
+    }
 
 
 def alike_query(rows: Rows, *, units: int, texts: Sequence[str]) -> Rows:
     """Return the query for (alike), one row: whether two units are one when their columns of text are trimmed."""
     unit = numbered("u", units)
     names = {name: f"{name}_trimmed" for name in unit}
-    trimmed = rows.filter(~_missing(unit)).with_columns(
+    trimmed = rows.filter(~is_missing(unit)).with_columns(
         **{short: _trimmed(rows, name) if name in texts else nw.col(name) for name, short in names.items()}
     )
     ends = trimmed.group_by(*names.values()).agg(
@@ -143,7 +146,8 @@ def _differs(key: str) -> nw.Expr:
     return mixed | ((keys > 0) & (nw.col(key) != nw.col(f"{key}_last"))).fill_null(False)
 
 
-def _missing(unit: list[str]) -> nw.Expr:
+def is_missing(unit: list[str]) -> nw.Expr:
+    """Return whether a row's unit is missing."""
     return nw.any_horizontal(*(nw.col(name).is_null() for name in unit), ignore_nulls=False)
 
 

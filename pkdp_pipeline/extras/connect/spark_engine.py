@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import partial
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 
 from pkdp_pipeline.engines.codes import MAX_CODES, answered, counted_by_code, joinable
-from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine, Source, guarded
-from pkdp_pipeline.engines.question import numbered
+from pkdp_pipeline.engines.narwhals_columns import to_public
+from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine, Source, collected, guarded
+from pkdp_pipeline.engines.narwhals_queries import as_number, cells_query, doubted, is_missing
+from pkdp_pipeline.engines.question import CellCounts, Tally, numbered
+from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.model.selection import Selection
+
+EPOCH = date(1970, 1, 1)
 
 
 class SparkEngine(NarwhalsEngine):
@@ -27,6 +37,76 @@ class SparkEngine(NarwhalsEngine):
             if answer is not None:
                 return answer
         return super()._counted(rows, question, frame)
+
+
+@dataclass(slots=True, eq=False)
+class SparkPeriods:
+    """The rows of many periods, asked about once; see `engines.period_engine.Periods`.
+
+    `day` names a column of whole numbers: the first day of the period that a row is of, in days from 1970. With it
+    before the unit and before the cell, one question is that of each period; a hash would draw other cells.
+    """
+
+    frame: Any
+    day: str
+    engine: SparkEngine = field(default_factory=SparkEngine)
+    _answers: dict[str, Any] = field(default_factory=dict)
+
+    def rows(self, unit: tuple[str, ...], first: date) -> tuple[int, int, bool] | None:
+        """See `Periods.rows`."""
+
+        def ask() -> Any:
+            names = (self.day, *unit)
+            source = self.engine._source(self.frame, Selection(unit=names))
+            rows, doubts = source.selected(Selection(unit=names)), doubted(source.doubts(names))
+            without = as_number(is_missing(numbered("u", len(names))))
+            marked = rows.select("u0", without=without, **{name: as_number(doubt) for name, doubt in doubts.items()})
+            added = (nw.col(name).sum() for name in ("without", *doubts))
+            return guarded(lambda: collected(marked.group_by("u0").agg(nw.len().alias("n"), *added)))
+
+        answer = self._once(f"rows {unit}", ask, "u0", first)
+        if answer is None:
+            return None
+        own = (answer.to_pylist() or [{"n": 0, "without": 0}])[0]
+        return own["n"], own["without"], bool(own.get("spaced") or own.get("rounded"))
+
+    def cells(self, question: Selection, first: date) -> CellCounts | None:
+        """See `Periods.cells`, and of sums `Periods.sums`."""
+        unit = question.unit and (self.day, *question.unit)
+        joined = replace(question, unit=unit, by=(self.day, *question.by))
+        source = self.engine._source(self.frame, joined)
+
+        def ask() -> Any:
+            rows = source.selected(joined)
+            answer = guarded(lambda: self.engine._counted(rows, joined, self.frame))
+            # By code it is not known which period lacks a unit.
+            lacks = any(answer["missing_unit"].to_pylist())
+            return guarded(lambda: collected(cells_query(rows, joined))) if lacks else answer
+
+        same = unit, joined.by, joined.bounds, joined.summed, joined.bins, joined.where
+        answer = self._once(repr(same), ask, "b0", first)
+        if answer is None:
+            return None
+        own = answer.drop_columns("b0").rename_columns(
+            [f"b{int(x[1:]) - 1}" if x[0] == "b" else x for x in answer.column_names[1:]]
+        )
+        return CellCounts.of(own, question.by, lambda keys, name: to_public(keys, source.key_type(question, name)))
+
+    sums = cells
+
+    def tally(self, question: Selection, first: date) -> Tally | None:
+        """See `Periods.tally`: each period is asked alone."""
+        return None
+
+    def _once(self, question: str, ask: Callable[[], Any], day: str, first: date) -> Any:
+        import pyarrow.compute as pc
+
+        if question not in self._answers:
+            self._answers[question] = None  # where it fails, for a row of another period perhaps
+            with suppress(PkdpError):
+                self._answers[question] = ask()
+        answer = self._answers[question]
+        return None if answer is None else answer.filter(pc.equal(answer[day], (first - EPOCH).days))
 
 
 def _plain(frame: Any, empty: list[str]) -> Any:

@@ -13,11 +13,13 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.engines.period_engine import OnePeriod
 from pkdp_pipeline.errors import ConfigError
+from pkdp_pipeline.extras.connect.spark_engine import EPOCH, SparkPeriods
 from pkdp_pipeline.jobs.sources.csv_files import CsvSource
 from pkdp_pipeline.jobs.sources.files import (
     agreed_parquet_columns,
@@ -27,7 +29,7 @@ from pkdp_pipeline.jobs.sources.files import (
     shown,
     states_of,
 )
-from pkdp_pipeline.jobs.sources.relations import connect
+from pkdp_pipeline.jobs.sources.relations import connect, new_name
 from pkdp_pipeline.jobs.sources.source import Kind, Needs, Source, newest_kind, period_kind
 from pkdp_pipeline.model.wording import INSTALLED
 
@@ -63,8 +65,6 @@ _KINDS: Mapping[str, Kind] = {
 _DAY = 86_400_000_000
 """Microseconds of a day of the calendar."""
 
-_EPOCH = date(1970, 1, 1)
-
 
 def open_files(table: FileSourceTable, needs: Needs) -> Source:
     """Return files that Spark reads, open for reading."""
@@ -77,6 +77,9 @@ class SparkSource(Source):
     `table`: files, folders of files, or addresses that Spark reads, such as ``s3a://…``. Raises `ConfigError` if
     PySpark or Java is missing, there are no Parquet data, or files disagree on what the job needs.
     """
+
+    _announced: Sequence[date] = ()
+    _periods: SparkPeriods | None = None
 
     def __init__(self, table: FileSourceTable, needs: Needs) -> None:
         self._path = shown(table.files)
@@ -121,9 +124,37 @@ class SparkSource(Source):
             *(functions.lit(bound.isoformat()).cast("date") for bound in (first, last))
         )
         if period_kind(self.columns, period) == "instant":
-            clock, (begin, end) = _clock(column, period), ((bound - _EPOCH).days * _DAY for bound in (first, last))
+            clock, (begin, end) = _clock(column, period), ((bound - EPOCH).days * _DAY for bound in (first, last))
             condition = (clock >= functions.lit(begin)) & (clock < functions.lit(end + _DAY))
         return self.guarded(lambda: self._frame.filter(condition))
+
+    def together(self, period: PeriodTable, days: Sequence[date]) -> None:
+        """See `Source.together`."""
+        self._announced, self._periods = days if len(days) > 1 else (), None
+
+    def day(self, period: PeriodTable, day: date) -> Any:
+        """See `Source.day`; a frame of many periods where they are read together."""
+        from pyspark.sql import functions
+
+        alone = partial(self.rows, period, *period.span(day))
+        if day not in self._announced:
+            return alone()
+        if self._periods is None:
+            rows = self.rows(period, self._announced[0], period.span(self._announced[-1])[1])
+            days, name = _column(period.column).cast("date"), new_name(self.columns)
+            if self.columns[period.column] == "instant":
+                clock = _clock(_column(period.column), period)
+                whole = clock - functions.pmod(clock, functions.lit(_DAY))
+                days = functions.date_from_unix_date((whole / functions.lit(_DAY)).cast("int"))
+            first = days if period.every == "day" else functions.trunc(days, period.every)
+            self._periods = SparkPeriods(rows.withColumn(name, functions.unix_date(first)), name)
+        return OnePeriod(self._periods, day, alone)
+
+    def counts(self, period: PeriodTable, day: date, unit: Sequence[str]) -> tuple[int, int]:
+        """See `Source.counts`."""
+        frame = self.day(period, day)
+        counted = frame.periods.rows(tuple(unit), day) if isinstance(frame, OnePeriod) else None
+        return super().counts(period, day, unit) if counted is None else counted[:2]
 
     def newest(self, period: PeriodTable, column: str) -> date | None:
         """See `Source.newest`."""
@@ -132,10 +163,10 @@ class SparkSource(Source):
         days = functions.unix_date(_column(column).cast("date"))
         if newest_kind(self.columns, column, period) == "instant":
             days = functions.floor(_clock(_column(column), period) / functions.lit(_DAY))
-        named = days.between((date.min - _EPOCH).days, (date.max - _EPOCH).days)
+        named = days.between((date.min - EPOCH).days, (date.max - EPOCH).days)
         newest = functions.max(functions.when(named, days))
         latest = self.guarded(lambda: self._frame.agg(newest).collect()[0][0])
-        return None if latest is None else _EPOCH + timedelta(days=int(latest))
+        return None if latest is None else EPOCH + timedelta(days=int(latest))
 
 
 class CsvForSpark(CsvSource):

@@ -204,7 +204,7 @@ class OnePeriod:
     its engine.
     """
 
-    periods: Any
+    periods: Periods | Any
     first: date
     alone: Callable[[], Any]
 

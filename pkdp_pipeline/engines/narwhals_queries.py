@@ -52,7 +52,7 @@ def cells_query(rows: Rows, question: Selection) -> Rows:
         several = nw.any_horizontal(*(_differs(name) for name in cell), ignore_nulls=True)
     else:
         homes = _first(rows, unit, [*numbered("o", len(question.order_by)), *cell], question.one_cell)
-    missing = _missing(unit)
+    missing = is_missing(unit)
     adds = {name: nw.when(~missing).then(clamped(nw.col(name), question)) for name in own}
     marked = homes.select(*cell, present=as_number(~missing), missing=missing, several=several & ~missing, **adds)
     return marked.group_by(*cell).agg(
@@ -77,7 +77,7 @@ def tally_query(rows: Rows, *, units: int) -> Rows:
         hits = as_number(nw.col("hit")).sum()
         return rows.select(satisfying=hits, population=nw.len()).with_columns(missing_unit=nw.lit(False))
     unit = numbered("u", units)
-    missing = _missing(unit)
+    missing = is_missing(unit)
     people = rows.group_by(*unit).agg(nw.col("hit").any())
     marked = people.select(
         satisfying=as_number(nw.col("hit") & ~missing), population=as_number(~missing), missing=missing
@@ -92,26 +92,29 @@ def doubts_query(rows: Rows, doubts: Doubts) -> Rows:
 
     Of what no column can be, there is no answer.
     """
+    return rows.select(**{name: doubt.any() for name, doubt in doubted(doubts).items()})
+
+
+def doubted(doubts: Doubts) -> dict[str, nw.Expr]:
+    """Return whether a row's text has spaces around it, and whether a real of it is so large; never missing."""
     # Two signs of each value: to trim all of them takes several times as long.
     ends = [end for name in doubts.texts for end in (nw.col(name).str.head(1), nw.col(name).str.tail(1))]
-    doubted = {
+    answers = {
         "spaced": [end.is_in(list(SPACES)) for end in ends],
         "rounded": [nw.col(name).abs().is_between(least, sys.float_info.max) for name, least in doubts.reals.items()],
     }
-    return rows.select(
-        **{
-            name: nw.any_horizontal(*(answer.fill_null(False) for answer in answers), ignore_nulls=True).any()
-            for name, answers in doubted.items()
-            if answers
-        }
-    )
+    return {
+        name: nw.any_horizontal(*(answer.fill_null(False) for answer in each), ignore_nulls=True)
+        for name, each in answers.items()
+        if each
+    }
 
 
 def alike_query(rows: Rows, *, units: int, texts: Sequence[str]) -> Rows:
     """Return the query for (alike), one row: whether two units are one when their columns of text are trimmed."""
     unit = numbered("u", units)
     names = {name: f"{name}_trimmed" for name in unit}
-    trimmed = rows.filter(~_missing(unit)).with_columns(
+    trimmed = rows.filter(~is_missing(unit)).with_columns(
         **{short: _trimmed(rows, name) if name in texts else nw.col(name) for name, short in names.items()}
     )
     ends = trimmed.group_by(*names.values()).agg(
@@ -143,7 +146,8 @@ def _differs(key: str) -> nw.Expr:
     return mixed | ((keys > 0) & (nw.col(key) != nw.col(f"{key}_last"))).fill_null(False)
 
 
-def _missing(unit: list[str]) -> nw.Expr:
+def is_missing(unit: list[str]) -> nw.Expr:
+    """Return whether a row's unit is missing."""
     return nw.any_horizontal(*(nw.col(name).is_null() for name in unit), ignore_nulls=False)
 
 
@@ -173,6 +177,8 @@ def drawn(rows: Rows, unit: list[str], cell: list[str], most: int, own: list[str
     `own` names columns that are the same in all rows of a unit and a cell, and are kept.
     """
     draw = _by_ibis if rows.implementation.is_ibis() else _by_spark
+    if most == 1 and not own and draw is _by_ibis and _is_in_postgres(rows):
+        draw = _by_postgres
     chosen: Rows = nw.from_native(draw(rows, unit, cell, most, own)).lazy()
     return chosen
 
@@ -236,6 +242,68 @@ def _by_ibis(rows: Rows, unit: list[str], cell: list[str], most: int, own: list[
     order = ["draw", *(part for name in cell for part in (drawn[name].isnull(), name))]
     ranked = drawn.mutate(place=ibis.row_number().over(group_by=unit, order_by=order))
     return ranked.filter(ranked.place < most).select(*unit, *cell, *own)
+
+
+def _is_in_postgres(rows: Rows) -> bool:
+    """Return whether the text of the query says all about these rows: nothing is sent to the server beside it."""
+    import ibis.expr.operations as ops
+
+    native = rows.to_native()
+    return backend_of(native) == "postgres" and not native.op().find((ops.InMemoryTable, ops.ScalarUDF))
+
+
+def _by_postgres(rows: Rows, unit: list[str], cell: list[str], most: int, own: list[str]) -> Any:
+    """Gather the cells of each unit in an array, of which the smallest draw is taken: one cell, nothing beside it.
+
+    Each cell is a number: that of its hash, and its place in the order of cells. MATERIALIZED, OFFSET 0: PostgreSQL
+    reads the rows once, and computes what follows once for each cell, unit or draw instead of wherever it is named.
+    """
+    import ibis
+
+    pairs = rows.select(*unit, *cell).to_native()
+    backend, kinds = pairs.get_backend(), pairs.schema()
+
+    def texts(name: str, columns: dict[str, Any], added: dict[str, nw.Expr]) -> str:
+        table = nw.from_native(ibis.table(columns, name=name)).lazy().with_columns(**added)
+        return str(backend.compile(table.to_native()))
+
+    def number(digest: str) -> str:
+        octets = (f"CAST(get_byte({digest}, {place}) AS bigint) * {256**place}" for place in range(4))
+        return f"(({' + '.join(octets)}) % {PRIME})"
+
+    def same(name: str) -> str:
+        # As IS NOT DISTINCT FROM, by which PostgreSQL joins slowly.
+        any_value = "1970-01-01" if kinds[name].is_temporal() else "0"
+        keys = (f"coalesce({table}.{name}, '{any_value}')" for table in ("pkdp_pairs", "pkdp_cells"))
+        return f"{' = '.join(keys)} AND (pkdp_pairs.{name} IS NULL) = (pkdp_cells.{name} IS NULL)"
+
+    units, cells, person = ", ".join(unit), ", ".join(cell), ""
+    for name in unit:
+        digits = f"coalesce({number(f'{name}_digest')}, 0)"
+        person = f"({person} * {SPREAD} + {digits}) % {PRIME}" if person else digits
+    keys = texts("pkdp_keys", {name: kinds[name] for name in cell}, {"pick": _cell_text(rows, cell)})
+    people = texts("pkdp_homes", {**{name: kinds[name] for name in unit}, "picks": "array<int64>"}, _texts(rows, unit))
+    digests = ", ".join(f"decode(md5({name}_number), 'hex') AS {name}_digest" for name in unit)
+    order = ", ".join(f"{name} IS NULL, {name}" for name in cell)
+    queries = {
+        "pairs": str(backend.compile(pairs)),
+        "keys": f"SELECT {cells} FROM pkdp_pairs GROUP BY {cells}",
+        "coded": f"SELECT {cells}, decode(md5(pick), 'hex') AS digest, "
+        f"row_number() OVER (ORDER BY {order}) - 1 AS code FROM ({keys}) AS pkdp_texts",
+        "cells": f"SELECT {cells}, code, {number('digest')} * {PRIME + 1} + code AS pick FROM pkdp_coded",
+        # Each cell once: what is kept of a unit does not grow with its rows.
+        "homes": f"SELECT {units}, array_agg(DISTINCT pick) AS picks FROM (SELECT pkdp_pairs.*, pick FROM pkdp_pairs "
+        f"JOIN pkdp_cells ON {' AND '.join(map(same, cell))}) AS pkdp_picks GROUP BY {units}",
+        "digests": f"SELECT {units}, picks, {digests} FROM ({people}) AS pkdp_texts",
+        "people": f"SELECT {units}, picks, {person} AS person FROM pkdp_digests",
+        "drawn": f"SELECT {units}, (SELECT min((y * y % {PRIME}) * x % {PRIME} * {PRIME + 1} + code) FROM "
+        f"(SELECT x, x * x % {PRIME} AS y, code FROM (SELECT (person + (pick >> 31)) % {PRIME} AS x, pick & {PRIME} "
+        f"AS code FROM unnest(picks) AS pick OFFSET 0) AS pkdp_x OFFSET 0) AS pkdp_y) & {PRIME} AS code "
+        "FROM pkdp_people",
+    }
+    steps = ", ".join(f"pkdp_{name} AS MATERIALIZED ({query})" for name, query in queries.items())
+    query = f"WITH {steps} SELECT {units}, {cells} FROM pkdp_drawn JOIN pkdp_cells USING (code)"
+    return backend.sql(query, schema={name: kinds[name] for name in (*unit, *cell)})
 
 
 def _draw(units: list[Any], cell: Any) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pkdp_pipeline.engines.question import CellCounts, Tally, Units, numbered
+from pkdp_pipeline.engines.question import CellCounts, Engine, Tally, Units, numbered
 from pkdp_pipeline.engines.relation_engine import RelationColumns, RelationEngine, to_public
 from pkdp_pipeline.engines.rows import Rows
 from pkdp_pipeline.engines.statements import code_of, doubtful, joinable, missing
@@ -42,6 +42,7 @@ class Periods:
     stopped: bool = False
     _columns: RelationColumns | None = None
     _answers: dict[object, Any] = field(default_factory=dict)
+    engine: Engine = field(default_factory=RelationEngine)
 
     @property
     def columns(self) -> RelationColumns:
@@ -198,32 +199,39 @@ def _of_period(answer: Any, first: date) -> Any:
 class OnePeriod:
     """A frame: the rows of one of many periods.
 
-    `first`: its first day. `alone` returns its rows as a relation.
+    `periods`: `Periods`, or what asks another engine so. `first`: its first day. `alone` returns its rows as a frame of
+    its engine.
     """
 
-    periods: Periods
+    periods: Periods | Any
     first: date
-    alone: Callable[[], duckdb.DuckDBPyRelation]
+    alone: Callable[[], Any]
+
+    @property
+    def engine(self) -> Engine:
+        """The engine of the period's rows alone."""
+        engine: Engine = self.periods.engine
+        return engine
 
 
 @dataclass(frozen=True, slots=True)
 class PeriodEngine:
-    """Counts the distinct units of one of many periods, as `RelationEngine` counts those of its rows."""
+    """Counts the distinct units of one of many periods, as its engine counts those of its rows."""
 
     def cells(self, frame: OnePeriod, question: Selection) -> CellCounts:
         """See `Engine.cells`."""
         answer = frame.periods.cells(question, frame.first) if question.counts_in_one_cell else None
         if question.bounds and question.one_cell == "error" and question.cells_per_unit == 1:
             answer = frame.periods.sums(question, frame.first)
-        return RelationEngine().cells(frame.alone(), question) if answer is None else answer
+        return frame.engine.cells(frame.alone(), question) if answer is None else answer
 
     def tally(self, frame: OnePeriod, question: Selection) -> Tally:
         """See `Engine.tally`."""
         answer = frame.periods.tally(question, frame.first)
-        return RelationEngine().tally(frame.alone(), question) if answer is None else answer
+        return frame.engine.tally(frame.alone(), question) if answer is None else answer
 
     def units(self, frame: OnePeriod, unit: tuple[str, ...]) -> Units:
         """See `Engine.units`."""
         answer = frame.periods.rows(unit, frame.first)
         alone = answer is None or answer[2]
-        return RelationEngine().units(frame.alone(), unit) if alone else Units()
+        return frame.engine.units(frame.alone(), unit) if alone else Units()

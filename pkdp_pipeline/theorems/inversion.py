@@ -136,6 +136,7 @@ def invert(
     *,
     share: float = 1.0,
     rounds: int = _MAX_ROUNDS,
+    spare: int = 0,
     least: float = math.inf,
 ) -> float:
     """Return an ε whose certified δ is at most `target`, about as small as can be found, where a search is dear.
@@ -154,6 +155,8 @@ def invert(
         The certified δ is expected to exceed that of the worst attackers by this factor.
     rounds : int
         Most ε that are searched.
+    spare : int
+        How many more are searched where none of these is certified.
     least : float
         An ε already known to be certified.
 
@@ -172,7 +175,9 @@ def invert(
     def expected(epsilon: float) -> float:
         return min(1.0, share * beside(cuts, epsilon))
 
-    for step in range(rounds):
+    for step in range(rounds + spare):
+        if step == rounds and not math.isinf(least):
+            break
         # The first guess need not be close.
         epsilon = smallest_epsilon(expected, target, 1.0 if guess is None else _TARGET_TOLERANCE, guess)
         if epsilon >= least * (1.0 - (0.25 if step else 1e-3) * _TARGET_TOLERANCE):
@@ -183,6 +188,8 @@ def invert(
         of_cuts = beside(cuts, epsilon)
         if (1.0 - 3.0 * _TARGET_TOLERANCE) * target <= certain <= target:
             break
+        # The margin that certified at last is larger than what searches differ by.
+        margin *= 1.0 / 16.0 if step >= rounds and certain <= target else 1.0
         share = max(1.0, certain / of_cuts if of_cuts else share) * (1.0 + margin)
         # How far a search exceeds the worst attackers differs a little from ε to ε.
         margin *= 1.0 if certain <= target else 2.0

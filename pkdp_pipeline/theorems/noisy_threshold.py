@@ -37,6 +37,9 @@ _MIN_P = 1e-9
 _BATCH_SIZE = 32
 """This many ε are searched at once."""
 
+_SPARE_ROUNDS = 6
+"""More ε at which an inversion looks at all numbers of people before it is left to a search without leaders."""
+
 _MAX_ROUNDS_IN_BOX = 4
 """In a box, where a search is slow, it is left to the other theorems after this many."""
 
@@ -121,7 +124,7 @@ class NoisyThreshold(Threshold):
         people = zip(
             *(part.tolist() for part in ladder(first, max(0, self.unknown, first[-1].k - 1), most)), strict=True
         )
-        rounds = {} if self.p_min is None else {"rounds": _MAX_ROUNDS_IN_BOX}
+        rounds = {"spare": _SPARE_ROUNDS} if self.p_min is None else {"rounds": _MAX_ROUNDS_IN_BOX}
         best = invert(target, people, self._towards, self._look, share=1.0 + 0.5 * self.slack, **rounds)
         # In a box, where a search is slow, it is left to the other theorems.
         return Bound.smallest_epsilon(self, target) if math.isinf(best) and self.p_min is None else best

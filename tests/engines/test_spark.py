@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import runpy
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import duckdb
@@ -13,7 +15,11 @@ from local_spark import local_spark
 from thorough import one_in, thinned
 
 import pkdp_pipeline as pkdp
+from pkdp_pipeline.engines import Selection, engine_for
+from pkdp_pipeline.engines.period_engine import OnePeriod
 from pkdp_pipeline.errors import ConfigError, DifferencingError, InputCheckError
+from pkdp_pipeline.extras.connect.spark_engine import SparkPeriods
+from pkdp_pipeline.model.predicate import Condition
 
 pytestmark = pytest.mark.spark
 
@@ -241,7 +247,7 @@ def test_a_job_over_instants_cuts_days_on_the_clocks_of_its_zone(spark, tmp_path
 
 
 def coded(frame, unit=("person",), by=("town",)):
-    from pkdp_pipeline.extras.connect.spark import _by_code
+    from pkdp_pipeline.extras.connect.spark_engine import _by_code
 
     columns = [f"{name} AS u{i}" for i, name in enumerate(unit)] + [f"{name} AS b{i}" for i, name in enumerate(by)]
     return _by_code(frame.selectExpr(*columns), units=len(unit), keys=len(by))
@@ -351,3 +357,46 @@ def test_numbers_that_have_no_code_are_counted_another_way(spark, large):
     release = pkdp.histogram(rows, "town", unit="person", k=2, attacker=ATTACKER)
     assert sorted(release.table["town"]) == sorted([7, large])
     assert release.table["count"].tolist() == [4, 4]
+
+
+def answers_of(frame, question):
+    """Return all that an engine says of a frame."""
+    engine = engine_for(frame)
+    cells, units = engine.cells(frame, question), question.unit and engine.units(frame, question.unit)
+    table = cells.keys.assign(n=cells.counts, total=cells.counts if cells.sums is None else cells.sums)
+    rows = sorted(map(repr, table.itertuples(index=False)))
+    return rows, list(map(str, table.dtypes)), cells.missing_unit, cells.several_cells, units
+
+
+PEOPLE = Selection(unit=("p",), by=("c",))
+
+
+@thinned(4)
+@pytest.mark.parametrize(
+    "question",
+    [
+        PEOPLE,
+        replace(PEOPLE, unit=("q", "p"), where=Condition("v", ">", 5)),
+        replace(PEOPLE, unit=()),
+        replace(PEOPLE, bounds=(0, 7), summed="v"),
+        replace(PEOPLE, bounds=(0, 7), summed="v", by=()),
+        replace(PEOPLE, unit=("v",), by=("q", "c")),
+        replace(PEOPLE, one_cell="hash"),
+    ],
+)
+def test_periods_together_are_each_told_what_they_would_be_alone(spark, question):
+    # One day lacks a unit, one has people in several cells, one has spaces around a name.
+    names = {0: ["a", "b", None], 1: ["a", "b"], 2: ["a", " a", "c"]}
+    rows = [
+        (day, names[day][n % len(names[day])], n % 3 or None, f"c{0 if day != 1 else n % 3}", n)
+        for day in names
+        for n in range(8)
+    ]
+    frame = spark.createDataFrame(rows, "day int, p string, q int, c string, v bigint")
+    periods = SparkPeriods(frame, "day")
+    for day in range(4):
+        alone = frame.where(f"day = {day}")
+        period = OnePeriod(periods, date(1970, 1, 1 + day), lambda alone=alone: alone)
+        assert answers_of(period, question) == answers_of(alone, question)
+    assert None not in periods._answers.values()
+    assert len(periods._answers) == (question.one_cell == "error") + bool(question.unit)

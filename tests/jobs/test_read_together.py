@@ -11,12 +11,14 @@ from pathlib import Path
 import duckdb
 import pytest
 from interrupted_backfill import ten_o_clock
+from local_spark import local_spark
 from test_kill_campaign import public_files, whole_ledger
 from thorough import one_in, thinned
 
 from pkdp_pipeline import clock
 from pkdp_pipeline.engines.period_engine import OnePeriod, Periods
 from pkdp_pipeline.errors import ConfigError, InputCheckError
+from pkdp_pipeline.extras.connect.spark_engine import SparkPeriods
 from pkdp_pipeline.jobs import JobSession, load_job, run_job
 from pkdp_pipeline.jobs.backfilling import backfill, days_of, run_missed
 from pkdp_pipeline.jobs.job import open_source
@@ -170,6 +172,35 @@ def test_times_and_instants_over_a_change_of_clocks(tmp_path, asked, column, zon
     rows = f"SELECT * FROM ({VISITS}) WHERE person IS NOT NULL AND person NOT LIKE ' %'"
     check_same(tmp_path, f'period = {{ column = "{column}"{zone} }}\n' + TOWNS, PARQUET, rows)
     assert len(asked) == 3
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("period", "where", "release", "together"),
+    [
+        (DAY, "true", TOWNS, 2),
+        # Which of several cells counts, a hash draws for each week alone.
+        pytest.param(
+            *('period = { column = "day", every = "week" }\n', "person NOT LIKE ' %'", CHOSEN, 1),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            *('period = { column = "moment", time_zone = "Europe/Oslo" }\n', "person IS NOT NULL", TOWNS, 2),
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_spark_reads_days_together(tmp_path, monkeypatch, period, where, release, together):
+    local_spark()
+    monkeypatch.setattr(clock, "_read", ten_o_clock)
+    monkeypatch.setattr(secrets, "token_hex", lambda size: "0" * 2 * size)
+    questions, once = [], SparkPeriods._once
+    monkeypatch.setattr(SparkPeriods, "_once", lambda self, *given: questions.append(given[0]) or once(self, *given))
+    columns = "day, person, town, kind, moment"
+    rows = f"SELECT {columns} FROM ({VISITS}) WHERE day < DATE '2020-05-01' AND {where}"
+    first, last = (date(2020, 3, 24), APRIL) if "week" in period else (FIRST, LAST)
+    check_same(tmp_path, f'engine = "spark"\n{period}{release}', PARQUET, rows, first=first, last=last)
+    assert len({*questions}) == together
 
 
 def test_what_cannot_be_read_of_one_day_stops_that_day_alone(tmp_path, asked):

@@ -17,6 +17,7 @@ from thorough import CLOSEST, examples, few, spread, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights
+from pkdp_pipeline.theorems.bound import Bound
 from pkdp_pipeline.theorems.noisy_blocks import Blocks
 from pkdp_pipeline.theorems.noisy_divergences import least_ratio
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
@@ -247,3 +248,19 @@ def test_a_block_of_one_number_is_compared_without_a_warning() -> None:
         assert least_ratio(0.3, x, one, one)[0] == 0.0
         assert least_ratio(0.3, one, one, one)[0] == pytest.approx(1.0)
         assert least_ratio(0.3, one, one, one + 1.0)[0] == pytest.approx(0.25 / 0.7)
+
+
+def test_an_inversion_that_certifies_nothing_in_six_searches_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound, target, looks = bound_of(200, 0.002, 0.05, None), 1e-12, list[float]()
+    look = NoisyThreshold._look
+
+    def noted(self: NoisyThreshold, epsilon: float) -> tuple[float, list[tuple[int, int]]]:
+        looks.append(epsilon)
+        return look(self, epsilon)
+
+    monkeypatch.setattr(NoisyThreshold, "_look", noted)
+    monkeypatch.setattr(Bound, "smallest_epsilon", None)  # a search without leaders
+    epsilon = bound.smallest_epsilon(target)
+    assert 6 < len(looks) <= 12
+    below, above = bound.certified(np.array([epsilon, epsilon * (1.0 - 2e-4)]))
+    assert below <= target < above

@@ -15,7 +15,7 @@ plugin = Plugin(
     },
     outputs={"duckdb": f"{_HERE}.databases:in_duckdb", "postgres": f"{_HERE}.databases:in_postgres"},
     engines={
-        "pyspark.DataFrame": f"{_HERE}.spark:SparkEngine",
+        "pyspark.DataFrame": f"{_HERE}.spark_engine:SparkEngine",
         "ibis.Table": f"{_HERE}.ibis:IbisEngine",
     },
     views={"perturbation.read": f"{_HERE}.perturbation:read_rows"},

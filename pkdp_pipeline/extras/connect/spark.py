@@ -1,6 +1,4 @@
-"""Spark: its frames counted; Parquet data read in the session there is, or in a job's own, which keeps quiet and stops.
-
-Units are counted by a code of their cell: the number it is, or a hash.
+"""Parquet data that Spark reads, in the session there is or in a job's own, which keeps quiet and stops.
 
 Spark's log quotes data: the values it cannot cast, plans with their constants. So what a JVM of ours writes
 goes nowhere, and what PySpark itself would log is not logged while a job reads.
@@ -19,13 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from pkdp_pipeline.engines.narwhals_engine import FrameColumns, NarwhalsEngine, guarded
 from pkdp_pipeline.engines.period_engine import OnePeriod
-from pkdp_pipeline.engines.question import answered, numbered
-from pkdp_pipeline.engines.statements import MAX_CODES, counted_by_code, joinable
 from pkdp_pipeline.errors import ConfigError
+from pkdp_pipeline.extras.connect.spark_engine import EPOCH, SparkPeriods
 from pkdp_pipeline.jobs.sources.csv_files import CsvSource
 from pkdp_pipeline.jobs.sources.files import (
     agreed_parquet_columns,
@@ -35,9 +29,8 @@ from pkdp_pipeline.jobs.sources.files import (
     shown,
     states_of,
 )
-from pkdp_pipeline.jobs.sources.relations import connect
+from pkdp_pipeline.jobs.sources.relations import connect, new_name
 from pkdp_pipeline.jobs.sources.source import Kind, Needs, Source, newest_kind, period_kind
-from pkdp_pipeline.model.columns import Selection
 from pkdp_pipeline.model.wording import INSTALLED
 
 if TYPE_CHECKING:
@@ -72,8 +65,6 @@ _KINDS: Mapping[str, Kind] = {
 _DAY = 86_400_000_000
 """Microseconds of a day of the calendar."""
 
-_EPOCH = date(1970, 1, 1)
-
 
 def open_files(table: FileSourceTable, needs: Needs) -> Source:
     """Return files that Spark reads, open for reading."""
@@ -86,6 +77,9 @@ class SparkSource(Source):
     `table`: files, folders of files, or addresses that Spark reads, such as ``s3a://…``. Raises `ConfigError` if
     PySpark or Java is missing, there are no Parquet data, or files disagree on what the job needs.
     """
+
+    _announced: Sequence[date] = ()
+    _periods: SparkPeriods | None = None
 
     def __init__(self, table: FileSourceTable, needs: Needs) -> None:
         self._path = shown(table.files)
@@ -130,9 +124,37 @@ class SparkSource(Source):
             *(functions.lit(bound.isoformat()).cast("date") for bound in (first, last))
         )
         if period_kind(self.columns, period) == "instant":
-            clock, (begin, end) = _clock(column, period), ((bound - _EPOCH).days * _DAY for bound in (first, last))
+            clock, (begin, end) = _clock(column, period), ((bound - EPOCH).days * _DAY for bound in (first, last))
             condition = (clock >= functions.lit(begin)) & (clock < functions.lit(end + _DAY))
         return self.guarded(lambda: self._frame.filter(condition))
+
+    def together(self, period: PeriodTable, days: Sequence[date]) -> None:
+        """See `Source.together`."""
+        self._announced, self._periods = days if len(days) > 1 else (), None
+
+    def day(self, period: PeriodTable, day: date) -> Any:
+        """See `Source.day`; a frame of many periods where they are read together."""
+        from pyspark.sql import functions
+
+        alone = partial(self.rows, period, *period.span(day))
+        if day not in self._announced:
+            return alone()
+        if self._periods is None:
+            rows = self.rows(period, self._announced[0], period.span(self._announced[-1])[1])
+            days, name = _column(period.column).cast("date"), new_name(self.columns)
+            if self.columns[period.column] == "instant":
+                clock = _clock(_column(period.column), period)
+                whole = clock - functions.pmod(clock, functions.lit(_DAY))
+                days = functions.date_from_unix_date((whole / functions.lit(_DAY)).cast("int"))
+            first = days if period.every == "day" else functions.trunc(days, period.every)
+            self._periods = SparkPeriods(rows.withColumn(name, functions.unix_date(first)), name)
+        return OnePeriod(self._periods, day, alone)
+
+    def counts(self, period: PeriodTable, day: date, unit: Sequence[str]) -> tuple[int, int]:
+        """See `Source.counts`."""
+        frame = self.day(period, day)
+        counted = frame.periods.rows(tuple(unit), day) if isinstance(frame, OnePeriod) else None
+        return super().counts(period, day, unit) if counted is None else counted[:2]
 
     def newest(self, period: PeriodTable, column: str) -> date | None:
         """See `Source.newest`."""
@@ -141,10 +163,10 @@ class SparkSource(Source):
         days = functions.unix_date(_column(column).cast("date"))
         if newest_kind(self.columns, column, period) == "instant":
             days = functions.floor(_clock(_column(column), period) / functions.lit(_DAY))
-        named = days.between((date.min - _EPOCH).days, (date.max - _EPOCH).days)
+        named = days.between((date.min - EPOCH).days, (date.max - EPOCH).days)
         newest = functions.max(functions.when(named, days))
         latest = self.guarded(lambda: self._frame.agg(newest).collect()[0][0])
-        return None if latest is None else _EPOCH + timedelta(days=int(latest))
+        return None if latest is None else EPOCH + timedelta(days=int(latest))
 
 
 class CsvForSpark(CsvSource):
@@ -282,117 +304,3 @@ def _refusal(path: str, problem: str) -> ConfigError:
     if problem == "PATH_NOT_FOUND":
         return ConfigError(f"source {path!r} does not exist or is not a file; correct the path.")
     return no_parquet(path)
-
-
-class SparkEngine(NarwhalsEngine):
-    """Counts the distinct units of a `pyspark.sql.DataFrame`; only counted cells leave Spark."""
-
-    def _source(self, frame: Any, question: Selection) -> FrameColumns:
-        empty = guarded(lambda: [field.name for field in frame.schema if field.dataType.typeName() == "void"])
-        return FrameColumns(guarded(partial(_plain, frame, empty)), empty=empty)
-
-    def _counted(self, rows: Any, question: Selection, frame: Any) -> Any:
-        if question.unit and question.counts_in_one_cell:
-            units, keys = len(question.unit), len(question.by)
-            answer = _by_code(rows.to_native(), units=units, keys=keys)
-            if answer is not None:
-                return answer
-        return super()._counted(rows, question, frame)
-
-
-def _plain(frame: Any, empty: list[str]) -> Any:
-    """Return a frame whose text is compared by its bytes, and so are the columns that have no type, all missing.
-
-    Spark 4 may give a column another order.
-    """
-    from pyspark.sql import functions
-
-    binary = "UTF8_BINARY"
-    collated = [field.name for field in frame.schema if getattr(field.dataType, "collation", binary) != binary]
-    quoted = {name: functions.col(f"`{name.replace('`', '``')}`") for name in collated}
-    plain = {name: functions.collate(column, binary) for name, column in quoted.items()}
-    return frame.withColumns(plain | dict.fromkeys(empty, functions.lit(None).cast("string")))
-
-
-#: The nodes of a plan that reads stored rows once, one by one; of files, those that store columns.
-_SCANS = frozenset({"Project", "Filter", "InMemoryRelation", "LocalRelation", "LogicalRelation"})
-_COLUMNAR = frozenset({"parquet", "orc"})
-#: A whole number of Spark in 31 bits and a sign, and the one that stands for a missing key; larger ones have no code.
-_MAX_CODE, _MISSING = 2**30, 2**31 - 1
-_MASK = 2**32 - 1
-
-
-def _by_code(rows: Any, *, units: int, keys: int) -> Any:
-    """Return the answer of `cells_query`, or None where a unit might have several cells or a code does not help.
-
-    An aggregate of numbers has a hash table in Spark; the smallest and largest text of a unit would need a sort.
-    """
-    from pyspark.sql import functions
-    from pyspark.sql.types import ByteType, IntegerType, LongType, ShortType
-
-    cell = numbered("b", keys)
-    if keys == 1 and isinstance(rows.schema["b0"].dataType, (ByteType, ShortType, IntegerType, LongType)):
-        return _by_number(rows, units)
-    if not _is_stored(rows):
-        return None
-    # A missing key leaves a hash as it was: that it is missing is hashed too.
-    code = functions.xxhash64(*cell, *(functions.col(name).isNull() for name in cell)).alias("code")
-    cells = rows.groupBy(*cell).agg(functions.lit(1)).select(*cell, code).limit(MAX_CODES + 1).toArrow()
-    codes = cells["code"].to_numpy().view(np.uint64)
-    if not joinable(codes):
-        return None
-    often, missing = _homes(rows, units, code, most=len(codes))
-    counts = counted_by_code(codes, {home % 2**64: n for home, n in often.items()})  # Spark's numbers have a sign
-    return None if counts is None else answered(cells.drop_columns("code"), counts, missing_unit=missing)
-
-
-def _by_number(rows: Any, units: int) -> Any:
-    """Do what `_by_code` does for cells that are whole numbers: the number and its complement are the code.
-
-    Of two numbers one has a bit that the other lacks: joined, the bit is in both halves. So no list of the cells is
-    needed, and the rows are read once.
-    """
-    import pyarrow as pa
-    from pyspark.sql import functions
-
-    key = functions.col("b0").cast("long")
-    number = functions.when(key.isNull(), _MISSING).otherwise(key)
-    halves = functions.shiftleft(functions.bitwise_not(number).bitwiseAND(_MASK), 32).bitwiseOR(
-        number.bitwiseAND(_MASK)
-    )
-    coded = functions.when(key.isNull() | key.between(-_MAX_CODE, _MAX_CODE), halves).otherwise(-1)
-    counts, missing = _homes(rows, units, coded.alias("code"), most=MAX_CODES)
-    cells = {home & _MASK: n for home, n in counts.items() if (home ^ (home >> 32)) & _MASK == _MASK}
-    if not counts or len(cells) < len(counts):
-        return None
-    numbers = [None if low == _MISSING else low - (low >> 31 << 32) for low in cells]
-    types = {"tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64()}
-    named = pa.table({"b0": pa.array(numbers, types[rows.schema["b0"].dataType.simpleString()])})
-    return answered(named, np.array(list(cells.values())), missing_unit=missing)
-
-
-def _homes(rows: Any, units: int, code: Any, *, most: int) -> tuple[dict[int, int], bool]:
-    """Return how many units have each joined code, and whether a unit is missing; no unit's code if there are more."""
-    from pyspark.sql import functions
-
-    unit, nobody = numbered("u", units), functions.lit(False)
-    for name in unit:
-        nobody = nobody | functions.col(name).isNull()
-    joined = rows.select(*unit, code).groupBy(*unit).agg(functions.bit_or("code").alias("code"))
-    homes = joined.select(functions.when(~nobody, functions.col("code")).alias("home"))
-    answer = homes.groupBy("home").agg(functions.count(functions.lit(1)).alias("n")).limit(most + 2).toArrow()
-    counts = dict(zip(answer["home"].to_pylist(), answer["n"].to_pylist(), strict=True))
-    missing = counts.pop(None, None) is not None
-    return (counts, missing) if len(counts) <= most else ({-1: 1}, missing)
-
-
-def _is_stored(rows: Any) -> bool:
-    """Return whether reading the rows twice is cheap, as far as the plan is known; a plan kept by a server is not."""
-    nodes = [rows._jdf.queryExecution().optimizedPlan()] if hasattr(rows, "_jdf") else []
-    stored = bool(nodes) and nodes[0].deterministic()
-    while nodes and stored:
-        node = nodes.pop()
-        kind = node.nodeName()
-        stored = kind in _SCANS and (kind != "LogicalRelation" or node.relation().toString().lower() in _COLUMNAR)
-        nodes.extend(node.children().apply(index) for index in range(node.children().size()))
-    return stored

@@ -133,8 +133,9 @@ LINES = {
     # By-columns in groups, in SQL, in Narwhals and in pandas (103). Sums of whole numbers of every type, in the cells
     # that each rule chooses, in SQL and in Narwhals (174).
     # In PostgreSQL a hash draws in half the time when a unit's cells are gathered before they are ranked (46).
+    # Instants are hashed as the clock of UTC shows them, whatever a session's zone is (9).
     # Of many periods an engine beside DuckDB's may answer (5).
-    "engines": 2_445,
+    "engines": 2_453,
     # Marks and displayed numbers in the public table; estimates, weighted totals; what totals tell together (49).
     # Sums: a question with parameters of its own (40), means with their intervals (80), words (35). Weights (11).
     # The accessor of Polars (6), a release as a stream of Arrow (2), and the log of all that is published (30).

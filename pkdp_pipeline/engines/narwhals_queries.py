@@ -191,9 +191,16 @@ def _by_spark(rows: Rows, unit: list[str], cell: list[str], most: int, own: list
     from pyspark.sql import Window, functions
 
     native = rows.select(*unit, *cell, *own).to_native()
+    # A session's zone is in the text of its instants: what is hashed is the clock of UTC.
+    instants = [field.name for field in native.schema if field.dataType.typeName() == "timestamp"]
+    seconds = "CAST(CAST(unix_micros({0}) AS decimal(18, 0)) / 1000000 AS decimal(18, 6))"
+    clock = "timestamp_ntz'1970-01-01 00:00:00' + make_dt_interval(0, 0, 0, " + seconds + ")"
+    native = native.withColumns({f"{name}_instant": functions.col(name) for name in instants})
+    native = native.withColumns({name: functions.expr(clock.format(name)) for name in instants})
     pairs: Rows = nw.from_native(native if most == 1 else native.distinct()).lazy()
     numbers = _texts(pairs, unit) | {"pick": _cell_text(pairs, cell)}
     native = pairs.with_columns(**numbers).to_native()
+    native = native.withColumns({name: functions.col(f"{name}_instant") for name in instants})
     for name in numbers:
         digits = (functions.substring(functions.md5(name), start, 2) for start in (7, 5, 3, 1))
         native = native.withColumn(name, functions.conv(functions.concat(*digits), 16, 10).cast("long") % PRIME)
@@ -332,6 +339,9 @@ def _cell_text(rows: Rows, cell: list[str]) -> nw.Expr:
 def _text(name: str, dtype: Any) -> nw.Expr:
     """Return a value's text as `engines.draws` has it: whole numbers are written out, decimals without ending zeros."""
     column = nw.col(name)
+    if isinstance(dtype, nw.Datetime) and dtype.time_zone is not None:
+        # An instant is written as the clock of its zone, UTC, shows it: a zone in the text draws another cell.
+        column = column.dt.replace_time_zone(None)
     text = column.cast(nw.String)
     if isinstance(dtype, nw.Decimal):
         shorter = text.str.replace_all(r"\.?0+$", "")

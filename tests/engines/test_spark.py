@@ -19,6 +19,7 @@ from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.engines.period_engine import OnePeriod
 from pkdp_pipeline.errors import ConfigError, DifferencingError, InputCheckError
 from pkdp_pipeline.extras.connect.spark_engine import SparkPeriods
+from pkdp_pipeline.model.keys import canonical_key
 from pkdp_pipeline.model.predicate import Condition
 
 pytestmark = pytest.mark.spark
@@ -171,6 +172,22 @@ def test_instants_are_published_in_utc_whatever_the_session_says(spark, zone):
     assert found[1].table["local"].tolist() == [pd.Timestamp("2013-01-02 02:30:00")]
     # A constant is an instant of its own offset, and as written for any other timestamp.
     assert counted == [9, 9, None]
+
+
+def test_a_hash_draws_by_the_clock_of_utc_whatever_the_session_says(spark):
+    with duckdb.connect() as connection:
+        instant = "1357165800500000 + 8640000000000 * "
+        rows = connection.sql(
+            f"SELECT i // 3 AS person, make_timestamptz({instant} (i % 3)) AS at FROM range(120) r(i)"
+        )
+        frame = spark.range(120).selectExpr("id div 3 AS person", f"timestamp_micros({instant} (id % 3)) AS at")
+        question = Selection(unit=("person",), by=("at",), one_cell="hash")
+        counts = [
+            dict(zip(map(canonical_key, answer.keys["at"]), answer.counts.tolist(), strict=True))
+            for answer in (engine_for(each).cells(each, question) for each in (rows, frame))
+        ]
+    assert counts[0] == counts[1]
+    assert len(counts[0]) == 3
 
 
 def test_unsigned_columns_are_the_next_wider_signed_ones(spark, tmp_path):

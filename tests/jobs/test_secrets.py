@@ -19,7 +19,7 @@ from pkdp_pipeline.jobs.job import load_job
 from pkdp_pipeline.ledger.database import public_address
 
 SECRET = "hunter2"
-ADDRESS = f"postgresql://ada-{SECRET}:{SECRET}@db.example:5433/warehouse?sslpassword={SECRET}"
+ADDRESS = f"postgresql://ulla-{SECRET}:{SECRET}@db.example:5433/warehouse?sslpassword={SECRET}"
 SOURCE = 'source = "visits.parquet"'
 
 
@@ -78,12 +78,12 @@ def test_a_digest_is_the_same_under_another_password_and_another_on_another_data
 @pytest.mark.parametrize(
     "address",
     [
-        f"mysql://ada:{SECRET}@db/warehouse",
-        f"postgresql://ada:{SECRET}/x@db/warehouse",
-        f"postgresql://ada:{SECRET}#x@db/warehouse",
-        f"postgresql://ada:{SECRET}?x@db/warehouse",
-        f"postgresql://ada:[{SECRET}@db/warehouse",
-        f"postgresql://ada@db:{SECRET}/warehouse",
+        f"mysql://ulla:{SECRET}@db/warehouse",
+        f"postgresql://ulla:{SECRET}/x@db/warehouse",
+        f"postgresql://ulla:{SECRET}#x@db/warehouse",
+        f"postgresql://ulla:{SECRET}?x@db/warehouse",
+        f"postgresql://ulla:[{SECRET}@db/warehouse",
+        f"postgresql://ulla@db:{SECRET}/warehouse",
         f"{SECRET}",
     ],
 )
@@ -154,11 +154,11 @@ def test_a_variable_without_braces_is_no_file(written):
     "address",
     [
         f"host=db.example password={SECRET} dbname=warehouse",
-        f" user=ada password = {SECRET}",
+        f" user=ulla password = {SECRET}",
         f"Server=db.example;Password={SECRET}",
-        f"postgresql:/ada:{SECRET}@db.example/warehouse",
-        f"postgres:ada:{SECRET}@db.example/warehouse",
-        f"postgresql+psycopg:ada:{SECRET}@db.example/warehouse",
+        f"postgresql:/ulla:{SECRET}@db.example/warehouse",
+        f"postgres:ulla:{SECRET}@db.example/warehouse",
+        f"postgresql+psycopg:ulla:{SECRET}@db.example/warehouse",
     ],
 )
 def test_what_is_meant_for_a_server_does_not_become_a_ledgers_file(written, tmp_path, monkeypatch, address):
@@ -179,7 +179,7 @@ def test_a_ledgers_variable_may_hold_a_file(written, tmp_path, monkeypatch):
     [
         (ADDRESS, "db.example:5433/warehouse"),
         ("postgres://db/warehouse", "db/warehouse"),
-        ("postgresql://ada@[::1]:5/w", "[::1]:5/w"),
+        ("postgresql://ulla@[::1]:5/w", "[::1]:5/w"),
         ("postgresql:///warehouse?host=/run/postgresql", "local/warehouse"),
     ],
 )
@@ -188,7 +188,7 @@ def test_what_may_be_shown_of_an_address(address, shown):
 
 
 OUT_OF_REACH = (
-    f"postgresql://ada-{SECRET}:{SECRET}@127.0.0.1:1/warehouse?sslpassword={SECRET}&application_name={SECRET}"
+    f"postgresql://ulla-{SECRET}:{SECRET}@127.0.0.1:1/warehouse?sslpassword={SECRET}&application_name={SECRET}"
 )
 """Nothing listens there."""
 
@@ -209,7 +209,7 @@ def test_an_address_out_of_reach_is_told_in_no_message_record_or_event(written, 
     for text in (told(capsys, caught.value), *(path.read_text(encoding="utf-8") for path in files)):
         assert "postgresql://127.0.0.1:1/warehouse" in text
         assert SECRET not in text
-        assert "ada" not in text
+        assert "ulla" not in text
 
 
 @pytest.mark.parametrize(
@@ -249,10 +249,10 @@ def test_no_command_tells_an_address(written, monkeypatch, tmp_path, arguments):
     # A policy's check does not open the ledger.
     assert ("warehouse" in result.output) is (result.exit_code not in (0, 1)) is (arguments[0] != "gate")
     assert SECRET not in result.output
-    assert "ada" not in result.output
+    assert "ulla" not in result.output
 
 
-@pytest.mark.parametrize("address", [f"host=db.example password={SECRET}", f"postgresql:/ada:{SECRET}@db/warehouse"])
+@pytest.mark.parametrize("address", [f"host=db.example password={SECRET}", f"postgresql:/ulla:{SECRET}@db/warehouse"])
 def test_what_is_meant_for_a_server_is_opened_as_no_file(address, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ArgumentError, match="neither a file nor an address") as caught:

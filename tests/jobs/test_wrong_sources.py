@@ -12,7 +12,7 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.cli import main as cli
 
 SECRET = "hunter2"
-ADDRESS = f"snowflake://ada:{SECRET}@account/database/schema?token={SECRET}"
+ADDRESS = f"snowflake://ulla:{SECRET}@account/database/schema?token={SECRET}"
 
 #: What stands after `source =`, and what is told. None of it is read: the file is refused.
 REFUSED = [
@@ -30,8 +30,8 @@ REFUSED = [
     ('{ ibis = "file://x.csv", table = "v" }', "must be the address of a database"),
     ('{ ibis = "${PKDP_NOWHERE}", table = "v" }', "environment variable PKDP_NOWHERE is not set"),
     ('{ ibis = "snowflake://${PKDP_NOWHERE}@x/y", table = "v" }', "must be the whole value"),
-    (f'{{ ibis = "snowflake://ada:{SECRET}/x@account/d", table = "v" }}', "percent-encode"),
-    (f'{{ ibis = "snowflake://ada:{SECRET}#x@account/d", table = "v" }}', "percent-encode"),
+    (f'{{ ibis = "snowflake://ulla:{SECRET}/x@account/d", table = "v" }}', "percent-encode"),
+    (f'{{ ibis = "snowflake://ulla:{SECRET}#x@account/d", table = "v" }}', "percent-encode"),
     ('{ ibsi = "duckdb://x", table = "v" }', "did you mean 'ibis'"),
     ('{ table = "v" }', "write one of files, duckdb, postgres, ibis"),
     ('{ files = "visits.csv", sheet = "a" }', "sheet is for Excel workbooks"),
@@ -60,8 +60,8 @@ FOUND = [
 ]
 IBIS = [
     ('{ ibis = "duckdb://nowhere.duckdb", table = "v" }', "cannot be used"),
-    (f'{{ ibis = "snowflake://ada:{SECRET}@account/d/s", table = "v" }}', "ibis-framework[snowflake]"),
-    (f'{{ ibis = "oracel://ada:{SECRET}@host/d", table = "v" }}', "Ibis has no database 'oracel'"),
+    (f'{{ ibis = "snowflake://ulla:{SECRET}@account/d/s", table = "v" }}', "ibis-framework[snowflake]"),
+    (f'{{ ibis = "oracel://ulla:{SECRET}@host/d", table = "v" }}', "Ibis has no database 'oracel'"),
 ]
 
 
@@ -88,7 +88,7 @@ def refused(folder, basic, source: str, told: str, more: str = "") -> None:
     assert (done.exit_code, done.stdout) == (2, "")
     assert told in said
     assert said.count("pkdp:") == 1
-    for word in (SECRET, "Secretville", "Traceback", "ada", "p1"):
+    for word in (SECRET, "Secretville", "Traceback", "ulla", "p1"):
         assert word not in said.replace("database", "")
     made = [path for path in sorted(folder.iterdir()) if path not in before]
     assert [path.name for path in folder.rglob("*") if path.suffix in (".json", ".md", ".csv", ".duckdb")] == [
@@ -141,5 +141,5 @@ def test_what_is_published_does_not_replace_what_is_read(folder, basic):
     source = '{ ibis = "duckdb://warehouse.duckdb", table = "v" }'
     refused(folder, basic, source, "output.duckdb: is the source's file", 'duckdb = "warehouse.duckdb"\n')
     source = '{ ibis = "postgres://db.example/w", table = "people_by_town" }'
-    more = 'postgres = "postgresql://ada@db.example/w"\n'
+    more = 'postgres = "postgresql://ulla@db.example/w"\n'
     refused(folder, basic, source, "would replace the source's", more)

@@ -470,8 +470,30 @@ PUBLISHED_NAMES = {
     ("ledger/rows.py", "told"),
     ("releases/explain.py", "asked"),
 }
-#: How many vague names the tests still bind; this number only falls.
-MOST_VAGUE_IN_TESTS = 1_455
+#: How many vague names the tests of a folder still bind; these numbers only fall.
+MOST_VAGUE_IN_TESTS = {
+    ".": 57,
+    "certificates": 37,
+    "cli": 47,
+    "composition": 88,
+    "engines": 71,
+    "extras/assurance": 143,
+    "extras/connect": 15,
+    "extras/gate": 45,
+    "extras/plan": 89,
+    "extras/report": 80,
+    "extras/start": 53,
+    "extras/tables": 0,
+    "extras/theory": 105,
+    "jobs": 167,
+    "ledger": 120,
+    "model": 17,
+    "oracle": 39,
+    "paper": 39,
+    "releases": 111,
+    "sql": 29,
+    "theorems": 103,
+}
 
 
 def bound_names(nodes: Iterable[ast.AST]) -> Iterator[str]:
@@ -504,10 +526,17 @@ def test_names_say_what_they_hold():
     assert set(bound_names(fields_too)) == {"A", "held", "some", "self", "asked", "found"}
 
 
-def test_names_of_tests_become_plain():
-    vague = vague_names((ROOT / "tests").rglob("*.py"))
-    print(len(vague), "vague names in tests")
-    assert len(vague) <= MOST_VAGUE_IN_TESTS
+@pytest.mark.parametrize("folder", MOST_VAGUE_IN_TESTS)
+def test_names_of_tests_become_plain(folder):
+    deep = folder not in (".", "extras")
+    vague = vague_names((ROOT / "tests" / folder).glob("**/*.py" if deep else "*.py"))
+    assert len(vague) <= MOST_VAGUE_IN_TESTS[folder]
+
+
+def test_every_folder_of_tests_has_a_number():
+    folders = {path.relative_to(ROOT / "tests").parts[:-1] for path in (ROOT / "tests").rglob("test_*.py")}
+    rooms = {"/".join(parts[:2] if parts[:1] == ("extras",) else parts[:1]) or "." for parts in folders}
+    assert rooms - MOST_VAGUE_IN_TESTS.keys() == set()
 
 
 #: Rooms and modules that write sentences. What is said is passed between them as values, and rendered last.

@@ -246,7 +246,7 @@ def test_the_accessor_passes_every_argument_on():
         "one_cell": "first",
         "order_by": "e",
         "undeclared": "absent",
-        "attacker": KNOWS_LITTLE,
+        "attacker": pkdp.AttackerModel(p_max_between=0.6),
     }
     assert frame().pkdp.explain(**asked) == pkdp.explain(**asked)
     context = pkdp.explain(**asked).context

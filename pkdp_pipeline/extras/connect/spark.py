@@ -141,11 +141,7 @@ class SparkSource(Source):
             return alone()
         if self._periods is None:
             rows = self.rows(period, self._announced[0], period.span(self._announced[-1])[1])
-            days, name = _column(period.column).cast("date"), new_name(self.columns)
-            if self.columns[period.column] == "instant":
-                clock = _clock(_column(period.column), period)
-                whole = clock - functions.pmod(clock, functions.lit(_DAY))
-                days = functions.date_from_unix_date((whole / functions.lit(_DAY)).cast("int"))
+            days, name = _days(period.column, self.columns[period.column], period), new_name(self.columns)
             first = days if period.every == "day" else functions.trunc(days, period.every)
             self._periods = SparkPeriods(rows.withColumn(name, functions.unix_date(first)), name)
         return OnePeriod(self._periods, day, alone)
@@ -160,11 +156,9 @@ class SparkSource(Source):
         """See `Source.newest`."""
         from pyspark.sql import functions
 
-        days = functions.unix_date(_column(column).cast("date"))
-        if newest_kind(self.columns, column, period) == "instant":
-            days = functions.floor(_clock(_column(column), period) / functions.lit(_DAY))
-        named = days.between((date.min - EPOCH).days, (date.max - EPOCH).days)
-        newest = functions.max(functions.when(named, days))
+        days = functions.unix_date(_days(column, newest_kind(self.columns, column, period), period))
+        in_python = days.between((date.min - EPOCH).days, (date.max - EPOCH).days)
+        newest = functions.max(functions.when(in_python, days))
         latest = self.guarded(lambda: self._frame.agg(newest).collect()[0][0])
         return None if latest is None else EPOCH + timedelta(days=int(latest))
 
@@ -271,6 +265,17 @@ def _column(name: str) -> Column:
     from pyspark.sql import functions
 
     return functions.col("`" + name.replace("`", "``") + "`")
+
+
+def _days(name: str, kind: Kind, period: PeriodTable) -> Column:
+    """Return the days of a column of dates or times, of instants on the clocks of the period's zone."""
+    from pyspark.sql import functions
+
+    if kind != "instant":
+        return _column(name).cast("date")
+    clock, day = _clock(_column(name), period), functions.lit(_DAY)
+    # A multiple of a day: as a quotient of floats it would be rounded to the next day, centuries from now.
+    return functions.date_from_unix_date(((clock - functions.pmod(clock, day)) / day).cast("int"))
 
 
 def _clock(column: Column, period: PeriodTable) -> Column:

@@ -41,11 +41,11 @@ def stop_after(owner, name: str, number: int, stop) -> None:
     real, calls = getattr(owner, name), []
 
     def counted(*arguments, **names):
-        found = real(*arguments, **names)
+        result = real(*arguments, **names)
         calls.append(name)
         if len(calls) == number:
             stop()
-        return found
+        return result
 
     setattr(owner, name, counted)
 
@@ -84,12 +84,12 @@ def prepare(stop: dict, begun: int) -> None:
         reserve, calls = Ledger.reserve, []
 
         def reserved(self, *arguments, **names):
-            found = reserve(self, *arguments, **names)
+            reservation = reserve(self, *arguments, **names)
             inside = type(self.records.database).__name__ == "_Within"  # a rehearsal, which charges nothing
             calls.extend([] if inside else [1])
             if len(calls) == which and not inside:
                 now()
-            return found
+            return reservation
 
         Ledger.reserve = reserved
     elif place == "store":

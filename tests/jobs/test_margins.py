@@ -67,14 +67,14 @@ def test_the_certificates_are_those_of_two_releases_by_hand(job):
     margins = load_job(job(ATTACKER, TABLE, MARGINS))
     by_hand = load_job(job(ATTACKER, LEAKAGE, TABLE, TOTALS, head=HEAD.replace('"out"', '"hand"')))
     assert margins.attacker_model() == by_hand.attacker_model()
-    asked, by_hand_asked = (
+    questions, by_hand_asked = (
         [
             (publication.question.key("visits"), publication.question.label, publication.attacker)
             for publication in job.publications(DAY)
         ]
         for job in (margins, by_hand)
     )
-    assert asked == by_hand_asked
+    assert questions == by_hand_asked
     assert [margins.kind(release) for release in margins.release] == ["noiseless", "total"]
     # The ledger of the first knows what the second asks for.
     published, again = run_job(margins, DAY), run_job(by_hand, DAY)

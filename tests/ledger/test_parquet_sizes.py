@@ -41,11 +41,11 @@ def written(table: pa.Table, **more) -> bytes:
 
 def varint(number: int, length: int = 0) -> bytes:
     """Return a number in zigzag form, padded to a length."""
-    number, found = number << 1, []
-    while number or len(found) < max(1, length):
-        found.append((number & 127) | 128)
+    number, groups = number << 1, []
+    while number or len(groups) < max(1, length):
+        groups.append((number & 127) | 128)
         number >>= 7
-    return bytes([*found[:-1], found[-1] & 127])
+    return bytes([*groups[:-1], groups[-1] & 127])
 
 
 @pytest.mark.parametrize("kind", sorted(KEYS))

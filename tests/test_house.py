@@ -475,7 +475,7 @@ MOST_VAGUE_IN_TESTS = {
     ".": 57,
     "certificates": 37,
     "cli": 47,
-    "composition": 88,
+    "composition": 0,
     "engines": 71,
     "extras/assurance": 143,
     "extras/connect": 15,

@@ -484,7 +484,7 @@ MOST_VAGUE_IN_TESTS = {
     "extras/report": 80,
     "extras/start": 53,
     "extras/tables": 0,
-    "extras/theory": 105,
+    "extras/theory": 0,
     "jobs": 167,
     "ledger": 120,
     "model": 0,

@@ -478,7 +478,7 @@ MOST_VAGUE_IN_TESTS = {
     "composition": 88,
     "engines": 71,
     "extras/assurance": 143,
-    "extras/connect": 15,
+    "extras/connect": 0,
     "extras/gate": 45,
     "extras/plan": 89,
     "extras/report": 80,

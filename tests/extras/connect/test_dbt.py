@@ -180,8 +180,8 @@ def test_a_day_is_published_once_however_often_dbt_runs(example):
     assert code == 0, said
     flights = pd.read_parquet(example.parent / "data" / "flights_2013.parquet")
     frame = flights[flights["date"].astype(str) == DAY]
-    asked = {"unit": "tailnum", "k": 50, "attacker": pkdp.AttackerModel(p_max=0.5), "missing_unit": "drop"}
-    table = pkdp.histogram(frame, "carrier", **asked).table
+    options = {"unit": "tailnum", "k": 50, "attacker": pkdp.AttackerModel(p_max=0.5), "missing_unit": "drop"}
+    table = pkdp.histogram(frame, "carrier", **options).table
     assert rows(example, "FROM aircraft_by_carrier") == list(table.itertuples(index=False, name=None))
     first = entries(example, "flights")
     assert [period for period, _ in first] == [DAY]
@@ -205,12 +205,12 @@ def test_macros_quote_names_and_texts_and_refuse_what_is_not_defined():
     environment = jinja2.Environment(extensions=["jinja2.ext.do"])
     package = SimpleNamespace()  # as dbt has it: macros reach one another by the package's name
     environment.globals |= {"pkdp": package, "exceptions": Refused()}
-    asked = environment.from_string(written).module
-    vars(package).update(called=asked.called, literal=asked.literal)
-    assert asked.count("o'k", **{'k" := 1); --': 2}) == """pkdp_count('o''k', "k"" := 1); --" := 2)"""
+    macros = environment.from_string(written).module
+    vars(package).update(called=macros.called, literal=macros.literal)
+    assert macros.count("o'k", **{'k" := 1); --': 2}) == """pkdp_count('o''k', "k"" := 1); --" := 2)"""
     for missing in ({"by": jinja2.Undefined("clinic")}, {"by": "clinic", "filter": jinja2.Undefined("adults")}):
         with pytest.raises(Refused, match="not defined"):
-            asked.histogram("visits", **missing)
+            macros.histogram("visits", **missing)
 
 
 @pytest.mark.dbt
@@ -280,8 +280,8 @@ def test_a_config_that_cannot_be_used_stops_the_run(project, plugins, said):
 
 @pytest.mark.dbt
 def test_a_model_publishes_the_exact_total_and_another_one_a_table_beside_it(project):
-    told = "{p_max_between: 0.6, leakage: {name: the number of people present, tells: people_present}}"
-    profile = PROFILE.replace("PLUGINS", PLUGIN.replace("{p_max: 0.1}", told))
+    attacker = "{p_max_between: 0.6, leakage: {name: the number of people present, tells: people_present}}"
+    profile = PROFILE.replace("PLUGINS", PLUGIN.replace("{p_max: 0.1}", attacker))
     (project / "profiles.yml").write_text(profile, encoding="utf-8")
     shutil.rmtree(project / "models")
     (project / "models").mkdir()
@@ -298,9 +298,9 @@ def test_a_model_publishes_the_exact_total_and_another_one_a_table_beside_it(pro
     assert rows(project, "FROM total") == [(90,)]
     assert sorted(rows(project, "SELECT country FROM cells")) == [("DK",), ("NO",)]
     with pkdp.Ledger.open(project / "people.sqlite", dataset="people") as ledger:
-        attacker = pkdp.AttackerModel(p_max_between=0.6, leakage=pkdp.Leakage.total())
+        declared = pkdp.AttackerModel(p_max_between=0.6, leakage=pkdp.Leakage.total())
         noised = pkdp.Histogram(noise=pkdp.GeometricNoise(0.5))
-        assert ledger.total().delta(0.5) == pkdp.certify(noised, attacker, protects="value").delta(0.5)
+        assert ledger.total().delta(0.5) == pkdp.certify(noised, declared, protects="value").delta(0.5)
 
 
 SCHEMA = """

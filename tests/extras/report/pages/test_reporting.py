@@ -26,14 +26,14 @@ REPORTING = BASIC.replace('directory = "out"', 'directory = "out"\n    report = 
 @pytest.fixture
 def drawn(monkeypatch):
     """Every report that is rendered; how HTML looks is tested elsewhere."""
-    made = []
+    reports = []
 
     def render(report, form):
-        made.append(report)
+        reports.append(report)
         return f"{form}: {report.title}, {report.period}, {report.ledger.releases}"
 
     monkeypatch.setattr(room, "render", render)
-    return made
+    return reports
 
 
 def ids(job) -> list[str | None]:

@@ -93,6 +93,18 @@ def test_a_workbook_as_openpyxl_reads_it(files, release) -> None:
     assert release.certificate.sentence() in notes
 
 
+def test_rows_of_notes_are_as_high_as_their_text(files, release, noised) -> None:
+    pixel_width = pytest.importorskip("xlsxwriter.utility").xl_pixel_width
+    for name in ("release", "noised"):
+        sheet = openpyxl.load_workbook(files / f"{name}.xlsx")["Notes"]
+        for row in range(3, sheet.max_row + 1):
+            lines = [""]
+            for word in sheet.cell(row, 2).value.split():
+                line = f"{lines[-1]} {word}".strip()
+                lines[-1:] = [line] if pixel_width(line) <= pixel_width("0" * 80) else [lines[-1], word]
+            assert len(lines) <= (sheet.row_dimensions[row].height or 15) / 15 <= len(lines) + 1
+
+
 def test_noised_counts_stay_numbers_in_a_workbook(files, noised) -> None:
     _, (_, *rows) = table_rows(files / "noised.xlsx")
     for (_, cell), (count, exact) in zip(rows, noised.table[["count", "exact"]].itertuples(index=False), strict=True):

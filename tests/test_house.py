@@ -140,7 +140,8 @@ LINES = {
     # Sums: a question with parameters of its own (40), means with their intervals (80), words (35). Weights (11).
     # The accessor of Polars (6), a release as a stream of Arrow (2), and the log of all that is published (30).
     # Tables of two readings of the data, from which nothing follows together (29; marks are made and read in 16).
-    "releases": 2_091,
+    # Weighted totals have the error of the draw (6); estimates in workbooks (9), and the totals of a cross-table (4).
+    "releases": 2_110,
     # Sums: a macro, and their keys (26). The ε and the cells of a release, which dbt's tests ask for (4).
     # 1,200 would take the warning about views that link rows (85), parts of dates and LIKE in filters (56) and domains
     # as SQL writes them (64).
@@ -192,7 +193,8 @@ LINES = {
     # Weighted cross-tables, a missing key beside an empty text (34). Workbooks on paper: heights, widths, pages (14).
     # Sums along a hierarchy of people in several cells are refused, and a sheet says where intervals come from (3).
     # The cover has the title, publisher and contact of a job (5).
-    "extras/tables": 776,
+    # In workbooks cross-tables (41) and estimates of samples (24).
+    "extras/tables": 841,
     # Definitions 7 to 9, which tests had; the dependence of a release, computed; information and relaxed privacy.
     "extras/theory": 1_924,
 }

@@ -122,7 +122,9 @@ def test_what_follows_of_hidden_cells_stands_in_every_printed_table(job, tmp_pat
     folder = tmp_path / "out" / "2020-01-01"
     summary = (folder / "summary.md").read_text(encoding="utf-8")
     openpyxl = pytest.importorskip("openpyxl")
-    sheet = openpyxl.load_workbook(folder / "tables.xlsx")["Table 1"]
+    book = openpyxl.load_workbook(folder / "tables.xlsx")
+    assert book.sheetnames[2:] == ["Table 1", "Cross-table 1", "Table 2"]
+    sheet = book["Table 1"]
     (printed,) = sheet.tables.values()
     assert printed.ref == "A6:C12"  # of the four lines above, one is about what follows
     cells = [row[2].value for row in sheet[printed.ref][1:]]
@@ -133,6 +135,9 @@ def test_what_follows_of_hidden_cells_stands_in_every_printed_table(job, tmp_pat
     table = release.crosstab("region", "answer", margins=True, totals=totals)
     assert table.loc["S", "a"] == "3 follows exactly"
     assert table["Total"].tolist() == [19, 15, 34]
+    (crossed,) = book["Cross-table 1"].tables.values()
+    values = [[cell.value for cell in row[1:]] for row in book["Cross-table 1"][crossed.ref][1:]]
+    assert values == table.to_numpy().tolist()
 
 
 class Killed(BaseException):

@@ -270,13 +270,16 @@ def test_letters_in_pictures_can_be_read(opened, name):
             assert min(heights) >= 9.0, width
 
 
-def test_on_paper_everything_is_open_and_light(opened):
+def test_paper_is_light_and_has_promises_and_what_is_folded_out(opened):
     with opened("noisy", scheme="dark") as shown:
         shown.emulate_media(media="print", color_scheme="dark")
         assert shown.evaluate("getComputedStyle(document.body).color") == "rgb(23, 33, 43)"
         assert not shown.locator("nav").is_visible()
-        for lines in shown.locator("details table:not(.screen)").all():
-            assert lines.evaluate("one => one.getBoundingClientRect().height") > 20
+        folded = shown.locator("details:not(.printed) table:not(.screen)")
+        for opens in (False, True):
+            shown.evaluate("open => document.querySelectorAll('details').forEach(one => one.open = open)", opens)
+            assert {lines.is_visible() for lines in folded.all()} == {opens}
+            assert {promise.is_visible() for promise in shown.locator("details.printed p").all()} == {True}
         # A4 without its margins.
         shown.set_viewport_size({"width": 657, "height": 980})
         assert shown.locator("figure .wide svg").first.is_visible()

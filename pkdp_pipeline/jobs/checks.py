@@ -171,9 +171,8 @@ def _of_cells(job: Job, request: Question, counted: Counted | None) -> list[Rule
             )
         rules.append((text, counted is None or not counted.several_cells))
     if request.domain is not None and request.undeclared == "error":
-        text = (
-            f"release {name!r}: {by} must not have values that domain does not list; add them"
-            + (", or mend the rows" if counts_all else ', or take such units as absent with undeclared = "absent"')
+        text = f"release {name!r}: {by} must not have values that domain does not list; add them" + (
+            ", or mend the rows" if counts_all else ', or take such units as absent with undeclared = "absent"'
         )
         rules.append((text, counted is None or not counted.undeclared_cells))
     return rules

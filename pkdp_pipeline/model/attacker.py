@@ -220,10 +220,10 @@ class AttackerModel:
     def check_cells(self, cells: int, cells_per_unit: int = 1) -> None:
         """Refuse a `p_min` that nobody in a table of `cells` declared cells can keep to; see `among`."""
         if not self._has_room(cells, cells_per_unit):
-            beside = f", and absent with as much as p_max = {self.p_max!r} takes" if self.p_max not in (None, 1.0) else ""
+            absent = "" if self.p_max in (None, 1.0) else f", and absent with as much as p_max = {self.p_max!r} takes"
             raise ArgumentError(
-                f"p_min = {self.p_min!r} cannot hold for {cells} declared cells: nobody can be in every one of them with "
-                f"at least this probability{beside}. p_min is about the least likely cell of each unknown person: lower "
+                f"p_min = {self.p_min!r} cannot hold for {cells} declared cells: nobody can be in each of them with at "
+                f"least this probability{absent}. p_min is about the least likely cell of each unknown person: lower "
                 "it, or leave it out."
             )
 

@@ -162,9 +162,9 @@ def write_report(job: Job, day: date | None) -> Path:
     make_folder(place.parent)
     write_atomically(place, page.encode())
     # A report of everything shows what a revision has replaced.
-    if day is not None and any(release.revision > 1 for release in document.releases):
-        if report_place(job, None).exists():
-            write_report(job, None)
+    revised = day is not None and any(release.revision > 1 for release in document.releases)
+    if revised and report_place(job, None).exists():
+        write_report(job, None)
     return place
 
 

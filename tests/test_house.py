@@ -91,7 +91,8 @@ LINES = {
     # Sums of whole numbers: their bounds, noise in a module of its own, the summed column in questions and facts (95).
     # What a class says of its fields is read once in a process: a release checks and writes some forty values (5).
     # Rules that leave people out are told (2); groups of numbers are declared without a list, as the refusal says (3).
-    "model": 3_064,
+    # A p_min for which declared cells leave no room is refused (10).
+    "model": 3_074,
     # Theorem I (260) with a search of any kernel (200), theorem S (240), theorem R; the hull, which composition had.
     # Known people beside noise, in a box and in two cells; value through absence and the crowds that come close (132).
     # Losses, which a bound gives itself: composition had them (139).
@@ -117,7 +118,8 @@ LINES = {
     # Sums in words, and the nearest noise for them (37); words of a sum without cells (16).
     # 950 would take advice of choices that can be certified (222), stronger attackers (133), which three extras share,
     # and how a stored document differs from a recomputed one (125).
-    "certificates": 1_578,
+    # What declared cells leave no room for, certify refuses (7).
+    "certificates": 1_585,
     # Counts exact from k on and noised below, at every door: a column of marks beside the counts, in tables of
     # databases, words and checks (ledger, sql, jobs, cli, the gate). And counts that are shown rounded or in bands: a
     # job's table of rules, an option that is typed and read, text in every printed table, smaller numbers in checks.
@@ -127,7 +129,8 @@ LINES = {
     # Each part of a total is pickled once: a gate sends the whole ledger to a worker with every new question (16).
     # Metadata of pandas that no reader understands are an altered file (3).
     # Budgets lie beside the terms that hold them; the model had them (25).
-    "ledger": 3_515,
+    # Statistics of a damaged Parquet file, over which Arrow ends the process, are an error (11).
+    "ledger": 3_526,
     # Each way of counting has its number: without counting by place whole numbers take 3 to 5 times as long, without
     # hashes texts of Polars 4 times, without its own queries others 2 to 5 times, and periods one by one 11 times.
     # By-columns in groups, in SQL, in Narwhals and in pandas (103). Sums of whole numbers of every type, in the cells
@@ -141,6 +144,7 @@ LINES = {
     # The accessor of Polars (6), a release as a stream of Arrow (2), and the log of all that is published (30).
     # Tables of two readings of the data, from which nothing follows together (29; marks are made and read in 16).
     # Weighted totals have the error of the draw (6); estimates in workbooks (9), and the totals of a cross-table (4).
+    # Exact counts of declared cells that leave no room for p_min are refused (3).
     "releases": 2_110,
     # Sums: a macro, and their keys (26). The ε and the cells of a release, which dbt's tests ask for (4).
     # 1,200 would take the warning about views that link rows (85), parts of dates and LIKE in filters (56) and domains
@@ -156,7 +160,8 @@ LINES = {
     # Formats that cannot hold a table: refused for declared domains, otherwise said in the summary (26; tables 19).
     # The day of a row of many periods is a column where a server has cut it (1).
     # A period column of dates beside a time zone: the refusal names its type (1).
-    "jobs": 4_245,
+    # Advice beside margins, and on a form of dates that was given, is what works (7).
+    "jobs": 4_252,
     # Without the dialogue, which init has. 1,150 would take the views of ledgers out of it, and the bar of a backfill.
     # Groups of values on the command line (42).
     # Sums of a file (22); assumptions checked over a year ago (6). Certificates of sums; groups of a text column (13).
@@ -167,12 +172,14 @@ LINES = {
     # Sums: who knows everybody sees a cell shifted, and the cases of an audit; attackers in small tables (77).
     # `pkdp verify --page` fills and writes a page of HTML and JavaScript, which is not counted (37).
     # Ids in the log are left out of what an audit compares (1).
-    "extras/assurance": 3_710,
+    # A CSV file or workbook points to the Parquet file (1).
+    "extras/assurance": 3_711,
     # Columns of public tables still become wider: what type a period's keys have, its values alone decide.
     # Spark, Ibis and PostgreSQL, too, say whether all was read of one state (7).
     # Rows of many periods from PostgreSQL in one scan, and in as many as fit (36).
     # Periods that Spark reads are counted in one job for each question: twelve days in a fifth of the time (81).
-    "extras/connect": 1_675,
+    # A failed input check is recognised by its error, not by words (8).
+    "extras/connect": 1_683,
     # Sums of columns that a policy names, within its bounds (47).
     # Refusals before anything is published are logged (2).
     # Which questions were asked of no rows before, and places in turn: half the time of a new question (19).
@@ -182,10 +189,12 @@ LINES = {
     # guesses that halve the time of a search (90), curves, and the ways in which a choice is written (110).
     # Levels of hierarchies, derived or each by itself (99). Bounds of sums against their error (44).
     # Levels of hierarchies, derived or each by itself (99). Bounds of sums against their error (44), as a command (66).
-    "extras/plan": 2_518,
+    # Plans of sums and of levels name their schema and library (12), and hold p_min against the cells (3).
+    "extras/plan": 2_533,
     # Sums are called sums (7). The first screen: cells by periods, small pictures over time, changes that noise allows
     # to be seen.
-    "extras/report": 3_936,
+    # A revision writes the report of everything again (4).
+    "extras/report": 3_940,
     # With the dialogue of `init`, the only one there is (175), which cli had. Groups are given and offered (56).
     "extras/start": 915,
     # Cross-tables, workbooks, CSV with metadata, JSON-stat and SDMX-CSV: what offices print and exchange. Code lists.

@@ -32,6 +32,7 @@ OPTIONAL = {
     *(("certificate.v1", name) for name in ("below", "derived_from", "display", "sampled")),
     *(("certificate.v1", name) for name in ("leakage", "dependent", "secret", "shared_by", "independent_cells")),
     *((name, key) for name in ("certificate.v1", "ledger.v1") for key in ("cells_per_unit", "cells_found")),
+    ("plan_sum.v1", "cells_per_unit"),
     ("certificate.v1", "summed"),
     ("report.v1", "number"),
     *(("certificate.v1", f"leakage.{name}") for name in ("epsilon", "delta")),

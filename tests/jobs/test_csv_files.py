@@ -83,6 +83,7 @@ def test_a_european_file_is_read_by_its_keys(opened, tmp_path, encoding, name):
         (EUROPEAN, "windows-1252", KEYS, 'encoding = "windows-1252"'),
         ("Größe;Tag;Person\r\n1;01.02.2026;a\r\n", "latin-1", KEYS, 'encoding = "windows-1252"'),
         (EUROPEAN, "utf-8", {**KEYS, "date_format": None}, 'date_format = "%d.%m.%Y"'),
+        (EUROPEAN, "utf-8", {**KEYS, "date_format": "%Y-%m-%d"}, 'date_format = "%d.%m.%Y"'),
         (EUROPEAN.replace("02.2026", "02/2026").replace(".02/", "/02/"), "utf-8", {"delimiter": ";"}, "date_format = "),
         (EUROPEAN, "utf-8", {**KEYS, "decimal": "."}, 'decimal = ","'),
         (EUROPEAN, "utf-16", KEYS, "encoding = "),

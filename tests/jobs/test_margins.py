@@ -284,6 +284,21 @@ def test_margins_that_say_nothing_honest_are_refused(job, old, new, words):
         load_job(path)
 
 
+def test_a_failed_check_names_no_key_that_margins_refuse(job):
+    path = job(ATTACKER, TABLE, MARGINS)
+    frame = pd.read_parquet(path.with_name("visits.parquet"))
+    for changed, names in (
+        (frame.iloc[:1].assign(region="S"), ("'answers'", "'answers_totals'")),
+        (frame.iloc[:1].assign(person=99, answer="d"), ("'answers'", "domain")),
+    ):
+        pd.concat([frame, changed]).to_parquet(path.with_name("visits.parquet"))
+        with pytest.raises(pkdp.InputCheckError) as failed:
+            run_job(load_job(path), DAY)
+        assert all(name in str(failed.value) for name in names)
+        assert not [key for key in ("one_cell", "cells_per_unit", "undeclared") if key in str(failed.value)]
+    assert not any("one_cell" in rule for rule in checks.stated_rules(load_job(path), DAY))
+
+
 def test_other_tables_of_the_job_must_stand_beside_them(job):
     without = '[[release]]\nname = "only"\nby = "answer"\ndomain = ["a", "b", "c"]\nprotects = "value"\nk = 4\n'
     with pytest.raises(pkdp.ConfigError, match="release 'only': leakage has exact totals by 'region'"):

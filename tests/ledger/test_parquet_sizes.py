@@ -72,6 +72,16 @@ def test_pages_of_every_form_are_measured(compression, version):
     assert read_within(content, 5_000)[0].equals(table)
 
 
+@pytest.mark.parametrize(("name", "offset", "bit"), [("cell", 1, 2), ("cell", -1, 8), ("count", 1, 2), ("count", 1, 1)])
+def test_a_damaged_schema_is_an_error_and_does_not_end_the_process(name, offset, bit):
+    table = pd.DataFrame({"cell": ["a", "b"], "count": pd.array([30, None], dtype="Int64")})
+    damaged = bytearray(sealed.parquet_bytes(table, "{}"))
+    # In the schema a column's type, its repetition, and its name.
+    damaged[damaged.index(b"\x25\x02\x18" + bytes([len(name)]) + name.encode()) + offset] ^= bit
+    with pytest.raises(ArgumentError):
+        sealed.parquet_content(bytes(damaged), rows=MAX_ROWS)
+
+
 def refused(content: bytes, rows: int = MAX_ROWS) -> str:
     start = time.process_time()
     with pytest.raises(ArgumentError) as caught:

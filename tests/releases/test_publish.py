@@ -345,15 +345,18 @@ def test_what_cannot_be_certified_is_refused_before_data_are_read():
         ({"p_min": 0.45}, 3, "value"),
     ],
 )
-def test_a_p_min_that_no_table_has_room_for_is_left_out(shares, cells, protects):
-    def attacker(**which):
-        request = Question(mechanism=pkdp.Histogram(k=20), unit="u", by="c", protects=protects, **which)
+def test_a_p_min_that_no_table_has_room_for_is_left_out_or_refused(shares, cells, protects):
+    def attacker(k=20, **which):
+        request = Question(mechanism=pkdp.Histogram(k=k), unit="u", by="c", protects=protects, **which)
         return Publication(question=request, attacker=pkdp.AttackerModel(**shares, unknown=1000)).attacker
 
     assert attacker(domain=[*range(cells)]).p_min is None
     assert attacker().p_min is None  # any number of cells may come with the data
     fits = cells - 1 if "p_max" not in shares or shares["p_max"] == 0.5 else 1
-    assert attacker(domain=[*range(fits)]).p_min == shares["p_min"]
+    assert attacker(domain=[*range(fits)]).p_min == attacker(None, domain=[*range(fits)]).p_min == shares["p_min"]
+    # Nothing else hides exact counts.
+    with pytest.raises(pkdp.ArgumentError):
+        attacker(None, domain=[*range(cells)])
 
 
 def test_equal_shares_have_room():

@@ -207,7 +207,9 @@ def test_attackers_are_those_of_the_declared_cells(noise: pkdp.GeometricNoise | 
         return pkdp.certify(pkdp.Histogram(noise=noise), attacker, protects=protects, cells=cells).delta_bounds(0.2)[0]
 
     # Nobody is in four cells with 0.3 each, nor in ten with 0.1 each and absent half as often as in one of two.
-    assert attained("value", 4, p_min=0.3) == attained("presence", 10, p_min=0.1, p_max=0.5) == 0.0
+    for nobody in (("value", 4, 0.3, None), ("presence", 10, 0.1, 0.5)):
+        with pytest.raises(pkdp.ArgumentError):
+            attained(*nobody[:2], p_min=nobody[2], p_max=nobody[3])
     # Ten of 0.1 leave nobody absent, which is allowed where only the cell is secret.
     assert attained("value", 10, p_min=0.1) > 0.0
     if noise is not None:
@@ -215,3 +217,10 @@ def test_attackers_are_those_of_the_declared_cells(noise: pkdp.GeometricNoise | 
         two, three, ten, any_table = (attained("value", cells, p_min=0.1) for cells in (2, 3, 10, None))
         assert 0.0 < ten < three == any_table
         assert two < three
+
+
+def test_people_in_several_cells_have_more_room():
+    attacker = pkdp.AttackerModel(p_min=0.3, p_max=0.5, independent_cells=True)
+    assert pkdp.certify(pkdp.Histogram(k=9, cells_per_unit=3), attacker, cells=10).cells is None
+    with pytest.raises(pkdp.ArgumentError):
+        pkdp.certify(pkdp.Histogram(k=9, cells_per_unit=2), attacker, cells=10)

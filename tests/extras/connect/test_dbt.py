@@ -211,6 +211,10 @@ def test_macros_quote_names_and_texts_and_refuse_what_is_not_defined():
     for missing in ({"by": jinja2.Undefined("clinic")}, {"by": "clinic", "filter": jinja2.Undefined("adults")}):
         with pytest.raises(Refused, match="not defined"):
             macros.histogram("visits", **missing)
+    assert [macros.number("epsilon", value, 9.0) for value in (0, 1.5, "1e-6")] == ["0.0", "1.5", "1e-06"]
+    for wrong in ("0.5 OR true", "nan", -1, 9.5, "inf", True, None):
+        with pytest.raises(Refused, match="must be a number"):
+            macros.number("epsilon", wrong, 9.0)
 
 
 @pytest.mark.dbt
@@ -308,7 +312,7 @@ models:
   - name: by_country
     data_tests:
       - pkdp.promises: {name: kept, arguments: {epsilon: 1.31}}
-      - pkdp.promises: {name: kept_elsewhere, arguments: {epsilon: 2, delta: 1.0e-9, period: "2024-01-01"}}
+      - pkdp.promises: {name: kept_elsewhere, arguments: {epsilon: 2, delta: 1e-9, period: "2024-01-01"}}
       - pkdp.promises: {name: broken, arguments: {epsilon: 1.3}, config: {severity: warn}}
       - pkdp.promises: {name: of_none, arguments: {epsilon: 9, table: visits}, config: {severity: warn}}
     columns:

@@ -217,3 +217,8 @@ def test_arguments_are_checked(changed, words):
     goal = {"epsilon": 1.0, "delta": 1e-6} | changed
     with pytest.raises(ArgumentError, match=words):
         choices(ATTACKER, **goal)
+
+
+def test_cells_that_leave_no_room_for_p_min_are_refused():
+    with pytest.raises(ArgumentError, match="p_min"):
+        choices(AttackerModel(p_min=0.3, p_max=0.5, unknown=9), epsilon=1.0, delta=1e-6, counts=TOWNS)

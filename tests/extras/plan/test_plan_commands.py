@@ -23,6 +23,7 @@ from pkdp_pipeline.extras.plan.planning import choices, largest_p_max, smallest_
 from pkdp_pipeline.extras.report.statement import what_if
 from pkdp_pipeline.model.mechanisms import mechanism_from_dict
 from pkdp_pipeline.model.wording import percent, rounded_up
+from pkdp_pipeline.schemas import schema
 
 SCHEMA = json.loads((Path(pkdp.__file__).parent / "schemas" / "plan.v1.json").read_text(encoding="utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
@@ -321,7 +322,9 @@ def test_bounds_of_a_sum_are_compared():
     comparison = ["plan", "sum", "--bounds", "0,5", "--bounds=-3,10", "--adds", "8=10", "--json"]
     done = CliRunner().invoke(cli.app, comparison)
     assert done.exit_code == 0, done.stderr
-    listed = {tuple(each["mechanism"]["bounds"]): each for each in json.loads(done.stdout)["choices"]}
+    document = json.loads(done.stdout)
+    jsonschema.validate(document, schema("plan_sum"))
+    listed = {tuple(each["mechanism"]["bounds"]): each for each in document["choices"]}
     assert {bounds: each["cut_off"] for bounds, each in listed.items()} == {(0, 5): -30, (-3, 10): 0}
     noise = pkdp.GeometricNoise(listed[0, 5]["mechanism"]["noise"]["epsilon"])
     assert pkdp.certify(pkdp.Sum((0, 5), noise)).delta(1.0) <= 1e-6

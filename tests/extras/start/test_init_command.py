@@ -350,11 +350,19 @@ def test_months_are_read_where_the_form_says_so(folder):
     (folder / "registry.csv").write_text("id,month\n1,2025-01\n2,2025-02\n", encoding="utf-8")
     how = ["init", "registry.csv", "--unit", "id", "--period", "month", "--noise", "1"]
     assert "another form: write --date-format %Y-%m." in run(*how).stderr
-    assert "write --every month in period, or longer" in run(*how, "--date-format", "%Y-%m").stderr
+    assert "write --every month, or longer" in run(*how, "--date-format", "%Y-%m").stderr
     result = run(*how, "--date-format", "%Y-%m", "--every", "month")
     assert result.exit_code == 0, result.stderr
     assert result.stdout.rstrip().endswith("pkdp run registry.toml --date 2025-01-01")
     assert run("run", "registry.toml", "--date", "2025-01-31").exit_code == 0
+
+
+def test_a_form_of_dates_that_is_given_is_not_proposed_against_the_file(folder):
+    (folder / "registry.csv").write_text("id,month,day\n1,2025-01,2025-01-03\n", encoding="utf-8")
+    month = ["init", "registry.csv", "--date-format", "%Y-%m"]
+    assert "--period month --every month " in run(*month).stderr
+    wrong = run(*month, "--unit", "id", "--period", "day", "--every", "month", "--noise", "1")
+    assert (wrong.exit_code, "write --date-format %Y-%m-%d." in wrong.stderr) == (2, True)
 
 
 def test_both_orders_of_day_and_month_are_named(folder):

@@ -130,6 +130,13 @@ def test_what_readers_would_read_differently_is_read_by_none(tmp_path, text):
         checked(written(tmp_path, text))
 
 
+@pytest.mark.parametrize("name", ["release.csv", "release.xlsx"])
+def test_tables_without_a_certificate_point_to_the_parquet_file(tmp_path, name):
+    (tmp_path / name).write_bytes(b"PK\x03\x04\xff" if name.endswith("xlsx") else b"town,count\na,9\n")
+    with pytest.raises(ArgumentError, match="the Parquet file"):
+        checked(tmp_path / name)
+
+
 def test_paths_that_are_no_files(tmp_path):
     for path in (tmp_path, tmp_path / "none", "/dev/zero", "a\0b"):
         with pytest.raises(ConfigError):

@@ -168,6 +168,14 @@ def test_attained_and_worst_case_are_compared_too(examined):
     assert examined(("less.json", as_json(less)))["certificate.numbers"] == "fail"
 
 
+def test_theorems_that_are_left_out_are_missed(examined):
+    for place in (0, 9, 12, 15, 19, 53):
+        for left_out in range(len(CERTIFICATES[place]["theorems"])):
+            document = json.loads(json.dumps(CERTIFICATES[place]))
+            del document["theorems"][left_out]
+            assert examined(("less.json", as_json(document)))["state"] == "altered", (place, left_out)
+
+
 def test_nothing_is_recomputed_where_more_is_declared_beside_a_secret_sample(examined):
     document = json.loads(json.dumps(CERTIFICATES[45]))
     document["attacker"]["p_max"] = 0.1

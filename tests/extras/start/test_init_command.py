@@ -536,7 +536,7 @@ def test_an_answer_that_cannot_be_is_asked_again_before_the_next_question(folder
     names = ["init_unit", "init_period", "init_every", "init_by", "init_noised", "init_cells_per_unit", "init_noise"]
     assert questions == [*names, "init_budget", "Title", "Publisher", "Contact"]
     said = " ".join(result.stdout.split())
-    for message in ("a value is a whole month", 'a column "count"', "must be at most 100", "would exceed the budget"):
+    for message in ("a value is a month", 'a column "count"', "must be at most 100", "would exceed the budget"):
         assert said.count(message) == 1, message
     assert "declare a larger budget" in said
     assert "job file 'log.toml' cannot be used" not in said

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 
 import numpy as np
 
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights, left_tails, right_tails, weights_below
 from pkdp_pipeline.theorems.bound import Bound, Largest
 from pkdp_pipeline.theorems.channel import MAX_NOISY_VALUES, UNDERFLOW_MASS, Channel, row_of
-from pkdp_pipeline.theorems.inversion import Optimum, invert
+from pkdp_pipeline.theorems.inversion import Optimum, highest, invert
 from pkdp_pipeline.theorems.noisy_search import (
     NEGLIGIBLE_DELTA,
     NEGLIGIBLE_DELTA_IN_BOX,
@@ -121,11 +121,16 @@ class NoisyThreshold(Threshold):
         if self.out_of_reach or self.p < _MIN_P or max(self.k, self.release_threshold or 0) > MAX_NOISY_VALUES:
             return Bound.smallest_epsilon(self, target)
         first, most = self._channels, math.inf if self.cap is None else self.cap
-        people = zip(
-            *(part.tolist() for part in ladder(first, max(0, self.unknown, first[-1].k - 1), most)), strict=True
-        )
-        rounds = {"spare": _SPARE_ROUNDS} if self.p_min is None else {"rounds": _MAX_ROUNDS_IN_BOX}
-        best = invert(target, people, self._towards, self._look, share=1.0 + 0.5 * self.slack, **rounds)
+        low, high = (part.tolist() for part in ladder(first, max(0, self.unknown, first[-1].k - 1), most))
+        guess, share, rounds = list(zip(low, high, strict=True)), 1.0 + 0.5 * self.slack, {"rounds": _MAX_ROUNDS_IN_BOX}
+        if self.p_min is None:
+            search, share = self.search(np.array([self.noise])), 1.0 + 0.9 * self.slack
+            # Where the target is absent larger crowds are the worst.
+            heights = [cache(partial(search.reaching, high=0, target=target / share, order=order)) for order in (1, -1)]
+            start, worst = max((height(people := highest(height, low[::2])), people) for height in heights)
+            guess = [(worst, 0)]
+            rounds = {"spare": _SPARE_ROUNDS, "start": start, "tolerance": 0.5 * self.slack}
+        best = invert(target, guess, self._towards, self._look, share=share, **rounds)
         # In a box, where a search is slow, it is left to the other theorems.
         return Bound.smallest_epsilon(self, target) if math.isinf(best) and self.p_min is None else best
 

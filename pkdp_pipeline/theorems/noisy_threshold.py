@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
+from typing import Any
 
 import numpy as np
 
@@ -122,15 +123,17 @@ class NoisyThreshold(Threshold):
             return Bound.smallest_epsilon(self, target)
         first, most = self._channels, math.inf if self.cap is None else self.cap
         low, high = (part.tolist() for part in ladder(first, max(0, self.unknown, first[-1].k - 1), most))
-        guess, share, rounds = list(zip(low, high, strict=True)), 1.0 + 0.5 * self.slack, {"rounds": _MAX_ROUNDS_IN_BOX}
+        people, options = list(zip(low, high, strict=True)), dict[str, Any](share=1.0 + 0.5 * self.slack)
         if self.p_min is None:
             search, share = self.search(np.array([self.noise])), 1.0 + 0.9 * self.slack
-            # Where the target is absent larger crowds are the worst.
+            # Each order of the lives has a worst number of people of its own.
             heights = [cache(partial(search.reaching, high=0, target=target / share, order=order)) for order in (1, -1)]
-            start, worst = max((height(people := highest(height, low[::2])), people) for height in heights)
-            guess = [(worst, 0)]
-            rounds = {"spare": _SPARE_ROUNDS, "start": start, "tolerance": 0.5 * self.slack}
-        best = invert(target, guess, self._towards, self._look, share=share, **rounds)
+            start, worst = max((height(crowd := highest(height, low[::2])), crowd) for height in heights)
+            people = [(worst, 0)]
+            options |= {"share": share, "start": start, "tolerance": 0.5 * self.slack, "spare": _SPARE_ROUNDS}
+        else:
+            options |= {"rounds": _MAX_ROUNDS_IN_BOX}
+        best = invert(target, people, self._towards, self._look, **options)
         # In a box, where a search is slow, it is left to the other theorems.
         return Bound.smallest_epsilon(self, target) if math.isinf(best) and self.p_min is None else best
 

@@ -125,18 +125,18 @@ class NoisyBetween(Bound):
         return Bound.smallest_epsilon(self, target) if math.isinf(best) else best
 
     def _beside(self, people: list[int], epsilon: float) -> float:
-        """Return the largest δ of some numbers of people, all rather in the one cell, with all who are known or none."""
+        """Return the largest δ of some numbers of people, all rather in the one cell, and all or none known to be."""
         point = np.array([min(epsilon, _MAX_EPSILON)])
         places = product(people, {0, self.known})
         return max(float(_deltas(_edge(self, *place), point)[0, 0]) for place in places)
 
     def _expected(self, people: list[int], epsilon: float) -> float:
         """Return about what is certified: what `_beside` is, and what larger numbers of people are bounded by."""
-        told, point = self._beside(people, epsilon), np.array([min(epsilon, _MAX_EPSILON)])
+        largest, point = self._beside(people, epsilon), np.array([min(epsilon, _MAX_EPSILON)])
         if self.cap is not None and self.cap <= self.people:
-            return told
+            return largest
         without = _deltas(_edge(self._without, self.people + 1, 0), point)[0]
-        return max(told, float((without + self._missed(point, self.people))[0]))
+        return max(largest, float((without + self._missed(point, self.people))[0]))
 
     def _look(self, epsilon: float) -> tuple[float, list[int]]:
         """Return what is certified at an ε, and the worst number of people there."""
@@ -222,7 +222,7 @@ class _Best:
 
 
 @lru_cache(maxsize=16)
-def _told(bound: NoisyBetween) -> dict[tuple[int, int], tuple[float, float]]:
+def _searched_before(bound: NoisyBetween) -> dict[tuple[int, int], tuple[float, float]]:
     """Return a place to keep, for people and of those how many are known, an ε and the largest δ there."""
     return {}
 
@@ -231,17 +231,17 @@ def _told(bound: NoisyBetween) -> dict[tuple[int, int], tuple[float, float]]:
 def _searched(bound: NoisyBetween, epsilons: tuple[float, ...]) -> tuple[Array, Array, int]:
     """Return what is attained and certified at these ε, and a number of people that is worst at the last of them."""
     clipped = np.minimum(epsilons, _MAX_EPSILON)
-    best, told = _Best(clipped), _told(bound)
-    for place in sorted(told, key=lambda place: told[place][1])[-1:]:
+    best, earlier = _Best(clipped), _searched_before(bound)
+    for place in sorted(earlier, key=lambda place: earlier[place][1])[-1:]:
         best.look(bound, *place)
     # The search ends where all larger numbers of people tell no more.
     for start in range(0, len(bound.numbers), _BATCH_SIZE):
         numbers = bound.numbers[start : start + _BATCH_SIZE]
         for place in product(numbers, range(bound.known + 1)):
-            # What was told at a smaller ε is no less.
-            since, most = told.get(place, (math.inf, 1.0))
+            # What was earlier at a smaller ε is no less.
+            since, most = earlier.get(place, (math.inf, 1.0))
             if not np.all((since <= clipped) & (most <= best.upper)):
-                told[place] = float(clipped.min()), float(best.look(bound, *place)[clipped.argmin()])
+                earlier[place] = float(clipped.min()), float(best.look(bound, *place)[clipped.argmin()])
         beyond = bound.beyond(clipped, numbers[-1], best.upper)
         if np.all(beyond <= best.upper):
             break

@@ -25,9 +25,10 @@ class Divergences:
         alpha, rise = math.exp(-channel.noise), np.expm1(epsilons)
         self.growth = np.exp(epsilons)
         self.noisy, self.inside = epsilons < channel.noise, epsilons < channel.noise * (1.0 - _SAMPLER_SLACK)
+        self.doubtful = ~self.inside & (epsilons <= channel.noise * (1.0 + _SAMPLER_SLACK))
         # There the profile may be above what holds beyond ε0, by at most this much.
-        short = np.maximum(0.0, channel.noise * (1.0 + 2.0**-48) - epsilons)
-        self.doubt = np.where(self.inside, 0.0, self.growth * np.expm1(short) * 1.01)
+        doubt = 4.0 * _SAMPLER_SLACK * channel.noise * self.growth
+        self.doubt = np.where(self.doubtful & (channel.p_min < channel.p_max), doubt, 0.0)
         # How far beyond a cutoff gains turn into losses: c = log((e^ε - 1)(1 + α)/(e^ε - α)) / log α of theorem D.
         share = rise * (1.0 + alpha) / (rise - math.expm1(-channel.noise))
         self.turn = np.where(self.inside, np.maximum(0.0, -np.log(share) / channel.noise), 0.0)

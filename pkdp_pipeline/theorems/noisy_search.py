@@ -14,7 +14,7 @@ from pkdp_pipeline.theorems.noisy_blocks import Blocks
 from pkdp_pipeline.theorems.noisy_divergences import Divergences
 from pkdp_pipeline.theorems.rounding import TINY, Array, Whole
 
-SLACK = 0.003
+SLACK = 0.001
 """Blocks of coins of one kind are divided until none exceeds the best attacker by more than this, relatively."""
 
 SLACK_IN_BOX = 0.04
@@ -112,7 +112,7 @@ class NoisySearch:
         self.is_line = self.p_min == self.p_max
         self.slack = SLACK if self.is_line else SLACK_IN_BOX
         least = NEGLIGIBLE_DELTA if self.is_line else NEGLIGIBLE_DELTA_IN_BOX
-        self.negligible = np.maximum(least, 4.0 * self.parts[0][0].doubt * (not self.is_line))
+        self.negligible = np.maximum(least, 4.0 * self.parts[0][0].doubt)
         self._stride = 1, 2**48
         self._keys, self._values = np.full(1, -1), np.zeros((len(channels), 1))
 
@@ -339,6 +339,7 @@ class NoisySearch:
         """Return bounds on the divergence in each block; coarse ones where these are `enough`."""
         bounds = np.full(len(enough), np.inf)
         narrow = np.maximum(blocks.first, 16) * self.p_min <= _NARROW * math.sqrt(self.channels[0].k)
+        narrow &= ~self.parts[0][0].doubtful[blocks.column]
         for from_ends, where in ((False, narrow | (not self.is_line)), (True, self.is_line)):
             rows = np.flatnonzero(where & (bounds > enough))
             if len(rows):

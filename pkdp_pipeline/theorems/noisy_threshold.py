@@ -80,7 +80,7 @@ class NoisyThreshold(Threshold):
     whom more people only hide better.
 
     *Guarantee*: the certified side is never below the divergence of any declared attacker, in either direction; the
-    attained side is that of one such attacker. *Rounding*: outward; the two sides agree within 1.1 %, in a box within
+    attained side is that of one such attacker. *Rounding*: outward; the two sides agree within 0.2 %, in a box within
     4.1 %, where the search is not cut short, as it is next to the end of the noise's profile, for thresholds of many
     thousands, and in a box for hundreds. Above
     ε = 300 and below 2^-11 the certified side is that of these ε, and what a smaller ε can add. *Source*:
@@ -125,12 +125,12 @@ class NoisyThreshold(Threshold):
         low, high = (part.tolist() for part in ladder(first, max(0, self.unknown, first[-1].k - 1), most))
         people, options = list(zip(low, high, strict=True)), dict[str, Any](share=1.0 + 0.5 * self.slack)
         if self.p_min is None:
-            search, share = self.search(np.array([self.noise])), 1.0 + 0.9 * self.slack
+            search, share = self.search(np.array([self.noise])), 1.0 + 0.8 * self.slack
             # Each order of the lives has a worst number of people of its own.
             heights = [cache(partial(search.reaching, high=0, target=target / share, order=order)) for order in (1, -1)]
             start, worst = max((height(crowd := highest(height, low[::2])), crowd) for height in heights)
             people = [(worst, 0)]
-            options |= {"share": share, "start": start, "tolerance": 0.5 * self.slack, "spare": _SPARE_ROUNDS}
+            options |= {"share": share, "start": start, "tolerance": 0.25 * self.slack, "spare": _SPARE_ROUNDS}
         else:
             options |= {"rounds": _MAX_ROUNDS_IN_BOX}
         best = invert(target, people, self._towards, self._look, **options)

@@ -127,6 +127,9 @@ _MAX_ROUNDS = 6
 _TARGET_TOLERANCE = 2e-4
 """An inversion ends this close below the δ asked for, relatively."""
 
+_FINEST = 4096
+"""Where a function is highest is found as finely as this share of the place."""
+
 
 def invert(
     target: float,
@@ -138,6 +141,8 @@ def invert(
     rounds: int = _MAX_ROUNDS,
     spare: int = 0,
     least: float = math.inf,
+    start: float | None = None,
+    tolerance: float = 3.0 * _TARGET_TOLERANCE,
 ) -> float:
     """Return an ε whose certified δ is at most `target`, about as small as can be found, where a search is dear.
 
@@ -159,6 +164,10 @@ def invert(
         How many more are searched where none of these is certified.
     least : float
         An ε already known to be certified.
+    start : float, optional
+        The first that is searched; by default where that of `attackers` is expected to cross.
+    tolerance : float
+        The certified δ may be this much below `target`, relatively.
 
     Returns
     -------
@@ -179,14 +188,15 @@ def invert(
         if step == rounds and not math.isinf(least):
             break
         # The first guess need not be close.
-        epsilon = smallest_epsilon(expected, target, 1.0 if guess is None else _TARGET_TOLERANCE, guess)
+        close = 1.0 if guess is None else _TARGET_TOLERANCE
+        epsilon = (not step and start) or smallest_epsilon(expected, target, close, guess)
         if epsilon >= least * (1.0 - (0.25 if step else 1e-3) * _TARGET_TOLERANCE):
             break  # what is left to gain is not worth a search
         certain, worst = search(epsilon)
         least, guess = epsilon if certain <= target else least, epsilon or None
         cuts = list(worst) or cuts if step == 0 else [*cuts, *worst]
         of_cuts = beside(cuts, epsilon)
-        if (1.0 - 3.0 * _TARGET_TOLERANCE) * target <= certain <= target:
+        if (1.0 - tolerance) * target <= certain <= target:
             break
         # The margin that certified at last is larger than what searches differ by.
         margin *= 1.0 / 16.0 if step >= rounds and certain <= target else 1.0
@@ -210,6 +220,21 @@ def least_whole(holds: Callable[[int], bool], start: int, most: int) -> int | No
         middle = (below + above) // 2
         below, above = (below, middle) if holds(middle) else (middle, above)
     return above
+
+
+def highest(height: Callable[[int], float], places: list[int]) -> int:
+    """Return about where a function is largest: near the highest of these places, around which it rises and falls."""
+    best = max(range(len(places)), key=lambda index: height(places[index]))
+    low, high, steps = places[max(0, best - 1)], places[min(best + 1, len(places) - 1)], [1, 1]
+    while steps[-1] < high - low:
+        steps.append(steps[-1] + steps[-2])
+    # Fibonacci search: of two places inside, the better one is inside again.
+    for larger, smaller in zip(steps[-2:0:-1], steps[-3::-1], strict=False):
+        if height(min(low + smaller, high)) < height(min(low + larger, high)):
+            low += smaller
+        if larger < high // _FINEST:
+            break
+    return max(low, min(low + 1, high), min(low + 2, high), key=height)
 
 
 def first_offset(holds: Callable[[Array], Decided], below: Array, above: Array, guess: Array) -> Array:

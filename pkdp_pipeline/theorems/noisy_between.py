@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import pairwise, product
+from functools import lru_cache, partial
+from itertools import product
 
 import numpy as np
 
 from pkdp_pipeline.theorems.binomial_tails import binomial_below
 from pkdp_pipeline.theorems.bound import Bound
-from pkdp_pipeline.theorems.inversion import invert
-from pkdp_pipeline.theorems.rounding import TINY, Array, Whole, kept
-from pkdp_pipeline.theorems.two_looks import gains_of, lives_of
+from pkdp_pipeline.theorems.inversion import invert, smallest_epsilon
+from pkdp_pipeline.theorems.rounding import TINY, Array, kept
+from pkdp_pipeline.theorems.two_looks import Lives, gains_of, parts_of_lives
 
 MAX_ENUMERATED = 150
 """At most this many people are looked at one by one."""
@@ -31,10 +32,7 @@ _ERROR = 1e-11
 """Relative error of every chance, with room for what a sampler may draw."""
 
 _SLACK = 1e-4
-"""Blocks of vertices are halved until they are at most this far above the best vertex, relatively."""
-
-_STRIDE = 5
-"""Vertices this far apart are looked at, and those between them where that leaves it open whether they are better."""
+"""An ε for a δ is not searched for more finely than this."""
 
 _NEGLIGIBLE_TAIL = 1e-12
 """With so many people that a cell is below k less often than this, larger numbers are not enumerated."""
@@ -75,14 +73,13 @@ class NoisyBetween(Bound):
     Notes
     -----
     The law of what both cells show is computed for vertices with up to `people` people, and all ways to spread those
-    who are known over the cells, each of whom lowers the thresholds of hers. Those between two vertices are bounded by
-    their chord and by how far second differences can bend it; more people by one look with twice the ε0, and by what
-    the thresholds can change.
+    who are known over the cells, each of whom lowers the thresholds of hers; more people are bounded by what cells
+    without thresholds show, and by what the thresholds can change.
 
     *Guarantee*: the certified side is never below the divergence of any declared attacker, in either direction; the
     attained side is that of the best vertex, all `known` being controlled. *Rounding*: outward, by 1e-11 of each
-    chance and by what may underflow; but for that the sides agree within 1e-4 where not more people than are looked at
-    are worst. *Source*: `docs/mathematics.md`, theorem G.
+    chance and by what may underflow; but for that the sides agree where not more people than are looked at are worst.
+    *Source*: `docs/mathematics.md`, theorem G.
     """
 
     p: float
@@ -100,15 +97,11 @@ class NoisyBetween(Bound):
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`: chances that nearly cancel err as much as they are large."""
-        apart = 8.0 * _ERROR * (1.0 + np.exp(np.minimum(epsilons, _MAX_EPSILON)))
-        sides = self.bracket(epsilons)
-        # Blocks may be halved once more, or less, on another processor.
-        return np.array(
-            [
-                np.divide(apart, side, out=np.ones(len(epsilons)), where=side > apart) + extra
-                for side, extra in zip(sides, (0.0, 2.0 * _SLACK), strict=True)
-            ]
-        ).clip(0.0, 1.0)
+        apart, sides = (
+            8.0 * _ERROR * (1.0 + np.exp(np.minimum(epsilons, _MAX_EPSILON))),
+            np.array(self.bracket(epsilons)),
+        )
+        return np.divide(apart, sides, out=np.ones_like(sides), where=sides > apart).clip(0.0, 1.0)
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
@@ -119,19 +112,31 @@ class NoisyBetween(Bound):
         """See `pkdp_pipeline.theorems.bound.Bound`; few ε look at all numbers of people, the others at the worst."""
         if not self.numbers:
             return Bound.smallest_epsilon(self, target)
-        people = sorted({*self.numbers[:: max(1, len(self.numbers) // 24)], self.numbers[-1]})
+        step = max(1, len(self.numbers) // 24)
+        people = sorted({*self.numbers[::step], self.numbers[-1]})
         if self._beside(people, _MAX_EPSILON) > target:
             return math.inf
-        best = invert(target, people, self._beside, self._look, share=1.0 + _SLACK)
+        # The first ε that is searched is that of the worst numbers of people near the worst few of some.
+        epsilon = smallest_epsilon(partial(self._expected, people), target, _SLACK)
+        worst = max(people, key=lambda number: self._beside([number], epsilon))
+        people = [number for number in range(worst - step, worst + step + 1) if number in self.numbers]
+        start = smallest_epsilon(partial(self._expected, people), target, _SLACK, epsilon or None)
+        best = invert(target, people, self._expected, self._look, start=start)
         return Bound.smallest_epsilon(self, target) if math.isinf(best) else best
 
     def _beside(self, people: list[int], epsilon: float) -> float:
-        """Return the largest δ of some numbers of people, all of them rather in the one cell."""
-        return max(
-            float(_deltas(_edge(self, number, known), min(epsilon, _MAX_EPSILON))[0])
-            for number in people
-            for known in range(self.known + 1)
-        )
+        """Return the largest δ of some numbers of people, all rather in the one cell, and all or none known to be."""
+        point = np.array([min(epsilon, _MAX_EPSILON)])
+        places = product(people, {0, self.known})
+        return max(float(_deltas(_edge(self, *place), point)[0, 0]) for place in places)
+
+    def _expected(self, people: list[int], epsilon: float) -> float:
+        """Return about what is certified: what `_beside` is, and what larger numbers of people are bounded by."""
+        largest, point = self._beside(people, epsilon), np.array([min(epsilon, _MAX_EPSILON)])
+        if self.cap is not None and self.cap <= self.people:
+            return largest
+        without = _deltas(_edge(self._without, self.people + 1, 0), point)[0]
+        return max(largest, float((without + self._missed(point, self.people))[0]))
 
     def _look(self, epsilon: float) -> tuple[float, list[int]]:
         """Return what is certified at an ε, and the worst number of people there."""
@@ -152,58 +157,46 @@ class NoisyBetween(Bound):
         """
         if self.cap is not None and self.cap <= people:
             return np.zeros(len(epsilons))
-        missed = 2.0 * (1.0 + np.exp(epsilons)) * binomial_below(people + 1, (1.0 - self.p) * (1.0 - _ERROR), self.k)
+        missed = self._missed(epsilons, people)
         if np.any(missed > enough):
             return np.ones(len(epsilons))
-        without = _Best(epsilons)
-        _look_at_all(replace(self, k=0, known=0, release_threshold=None), people + 1, 0, without)
-        above: Array = (1.0 + _SLACK) * without.upper + missed
-        return above
+        return _Best(epsilons).look(self._without, people + 1, 0) + missed
 
-    def shown(self, laws: Array, known: int) -> tuple[Array, Array]:
-        """Return what is shown in the target's two lives; `laws`: rows of how many others are in the one cell.
+    @property
+    def _without(self) -> NoisyBetween:
+        """The same without thresholds."""
+        return replace(self, k=0, known=0, release_threshold=None)
+
+    def _missed(self, epsilons: Array, people: int) -> Array:
+        """Return what thresholds can change with more people than these."""
+        below = binomial_below(people + 1, (1.0 - self.p) * (1.0 - _ERROR), self.k)
+        missed: Array = 2.0 * (1.0 + np.exp(epsilons)) * below
+        return missed
+
+    def shown(self, laws: Array, known: int) -> Iterator[Lives]:
+        """Yield what is shown in the target's two lives, in parts; `laws`: rows of how many others are in the one cell.
 
         `known`: how many of those who are known are in the one cell; thresholds are those of all others.
         """
-        return lives_of(laws, self.noise, self.k, self.release_threshold, (known, self.known - known))
+        return parts_of_lives(laws, self.noise, self.k, self.release_threshold, (known, self.known - known))
 
 
-_Lives = tuple[Array, Array]
-
-
-def _deltas(lives: _Lives, epsilon: float, bends: _Lives | None = None, sign: float = 1.0) -> Array:
-    """Return at least the larger divergence of each two laws, which may bend by so much; for sign -1 at most it."""
-    growth, orders = math.exp(epsilon) * (1.0 - sign * 2.0 * _ERROR), []
-    for order in (1, -1):
-        first, second = lives[::order]
-        gains = gains_of(first, second, growth, sign)
-        if bends is not None:
-            gains += bends[::order][0] + growth * bends[::order][1]
-        orders.append(np.maximum(gains, 0.0, out=gains).sum(axis=1))
-    result: Array = np.maximum(*orders) * (1.0 + sign * 2.0 * _ERROR)
-    return result
-
-
-def _bends(bound: NoisyBetween, people: int, edges: Whole) -> Array:
-    """Return how far the laws of vertices between two edges may be from their chord; a row for each two neighbours.
-
-    A step to the next vertex exchanges a coin, so second differences are those of people - 2 coins, twice differenced
-    and times (2p - 1)²; a chord over n steps is left by at most n²/8 of them.
-    """
-    laws = np.pad(_tossed(people - 2, bound.p), ((0, 0), (2, 2)))
-    differences = np.abs(laws[:, 2:] - 2.0 * laws[:, 1:-1] + laws[:, :-2]) + _ERROR * laws.max()
-    steps = np.diff(edges)
-    factors = (2.0 * bound.p - 1.0) ** 2 * steps**2 / 8.0 * (1.0 + _ERROR)
-    # Neighbouring edges have nothing between them; of others there are people - 2 coins of edge … next edge - 2.
-    largest = [differences[low : high - 1].max(axis=0, initial=0.0) for low, high in pairwise(edges.tolist())]
-    result: Array = np.where(steps > 1, factors, 0.0)[:, None] * np.array(largest)
+def _deltas(parts: Iterable[Lives], epsilons: Array, sign: float = 1.0) -> Array:
+    """Return at least the larger divergence of each two laws, a row for each ε; for sign -1 at most it."""
+    growths, sums = np.exp(epsilons) * (1.0 - sign * 2.0 * _ERROR), []
+    for first, second in parts:
+        orders = ((first, second), (second, first))
+        gains = (gains_of(*order, growth, sign) for order in orders for growth in growths)
+        sums.append([np.maximum(gain, 0.0, out=gain).sum(axis=1) for gain in gains])
+    deltas = np.array(sums).sum(axis=0).reshape(2, len(epsilons), -1)
+    result: Array = deltas.max(axis=0) * (1.0 + sign * 2.0 * _ERROR)
     return result
 
 
 @lru_cache(maxsize=256)
-def _edge(bound: NoisyBetween, people: int, known: int) -> _Lives:
+def _edge(bound: NoisyBetween, people: int, known: int) -> tuple[Lives, ...]:
     """Return what is shown where all of so many people are rather in the one cell."""
-    return bound.shown(_tossed(people, bound.p)[-1:], known)
+    return tuple(bound.shown(_tossed(people, bound.p)[-1:], known))
 
 
 class _Best:
@@ -213,57 +206,51 @@ class _Best:
         self.epsilons, self.leading = epsilons, 0
         self.upper, self.lower = np.zeros(len(epsilons)), np.zeros(len(epsilons))
 
-    def look(self, lives: _Lives, people: int) -> None:
-        """Look at some vertices of so many people."""
-        for index, epsilon in enumerate(self.epsilons):
-            deltas = _deltas(lives, epsilon)
-            row = int(deltas.argmax())
-            if deltas[row] > self.upper[index]:
-                self.upper[index] = deltas[row]
-                self.lower[index] = _deltas((lives[0][row : row + 1], lives[1][row : row + 1]), epsilon, sign=-1.0)[0]
-                self.leading = people if index == len(self.epsilons) - 1 else self.leading
+    def look(self, bound: NoisyBetween, people: int, known: int) -> Array:
+        """Look at the vertices of so many people; return the largest δ at every ε."""
+        # Exchanging cells and lives leaves the vertices of which at least half are rather in the one cell.
+        laws = _tossed(people, bound.p)[people if bound.p == 0.5 else (people + 1) // 2 :]
+        deltas = _deltas(bound.shown(laws, known), self.epsilons)
+        for index in np.flatnonzero(deltas.max(axis=1) > self.upper).tolist():
+            row = int(deltas[index].argmax())
+            self.upper[index] = deltas[index, row]
+            shown = bound.shown(laws[row : row + 1], known)
+            self.lower[index] = _deltas(shown, self.epsilons[[index]], sign=-1.0)[0, 0]
+            self.leading = people if index == len(self.epsilons) - 1 else self.leading
+        largest: Array = deltas.max(axis=1)
+        return largest
+
+
+@lru_cache(maxsize=16)
+def _searched_before(bound: NoisyBetween) -> dict[tuple[int, int], tuple[float, float]]:
+    """Return a place to keep, for people and of those how many are known, an ε and the largest δ there."""
+    return {}
 
 
 @lru_cache(maxsize=64)
 def _searched(bound: NoisyBetween, epsilons: tuple[float, ...]) -> tuple[Array, Array, int]:
     """Return what is attained and certified at these ε, and a number of people that is worst at the last of them."""
     clipped = np.minimum(epsilons, _MAX_EPSILON)
-    best = _Best(clipped)
+    best, earlier = _Best(clipped), _searched_before(bound)
+    for place in sorted(earlier, key=lambda place: earlier[place][1])[-1:]:
+        best.look(bound, *place)
     # The search ends where all larger numbers of people tell no more.
     for start in range(0, len(bound.numbers), _BATCH_SIZE):
         numbers = bound.numbers[start : start + _BATCH_SIZE]
-        for people, known in product(numbers, range(bound.known + 1)):
-            _look_at_all(bound, people, known, best)
+        for place in product(numbers, range(bound.known + 1)):
+            # What was earlier at a smaller ε is no less.
+            since, most = earlier.get(place, (math.inf, 1.0))
+            if not np.all((since <= clipped) & (most <= best.upper)):
+                earlier[place] = float(clipped.min()), float(best.look(bound, *place)[clipped.argmin()])
         beyond = bound.beyond(clipped, numbers[-1], best.upper)
         if np.all(beyond <= best.upper):
             break
     else:
         beyond = bound.beyond(clipped, bound.people)
-    certified = np.minimum(1.0, (np.maximum((1.0 + _SLACK) * best.upper, beyond) + TINY) * (1.0 + _ERROR))
+    certified = np.minimum(1.0, (np.maximum(best.upper, beyond) + TINY) * (1.0 + _ERROR))
     attained = np.where(clipped == epsilons, np.maximum(0.0, best.lower - TINY), 0.0)
     attained, certified = kept((attained, certified))
     return attained, certified, best.leading
-
-
-def _look_at_all(bound: NoisyBetween, people: int, known: int, best: _Best) -> None:
-    """Look at the vertices of so many people, but for those between which none can be better by more than `_SLACK`."""
-    # Exchanging cells and lives leaves the vertices of which at least half are rather in the one cell.
-    laws, half = _tossed(people, bound.p), (people + 1) // 2
-    edges = np.unique(np.append(np.arange(people, half, -_STRIDE), half))
-    bends = _bends(bound, people, edges) if people > 2 else np.zeros((len(edges) - 1, people + 1))
-    shown = bound.shown(np.vstack([laws[edges], bends]), known)
-    vertices, between = ((shown[0][part], shown[1][part]) for part in np.split(np.arange(len(shown[0])), [len(edges)]))
-    best.look(vertices, people)
-    if len(edges) < 2:
-        return
-    left = np.zeros(len(edges) - 1, dtype=bool)
-    for epsilon, most in zip(best.epsilons, best.upper, strict=True):
-        for ends in (slice(None, -1), slice(1, None)):
-            left |= _deltas((vertices[0][ends], vertices[1][ends]), epsilon, between) > (1.0 + _SLACK) * most
-    left &= np.diff(edges) > 1
-    rest = [high for low, end in zip(edges[:-1][left], edges[1:][left], strict=True) for high in range(low + 1, end)]
-    if rest:
-        best.look(bound.shown(laws[rest], known), people)
 
 
 @lru_cache(maxsize=2 * MAX_ENUMERATED)

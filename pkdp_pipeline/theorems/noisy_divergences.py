@@ -25,9 +25,10 @@ class Divergences:
         alpha, rise = math.exp(-channel.noise), np.expm1(epsilons)
         self.growth = np.exp(epsilons)
         self.noisy, self.inside = epsilons < channel.noise, epsilons < channel.noise * (1.0 - _SAMPLER_SLACK)
+        self.doubtful = ~self.inside & (epsilons <= channel.noise * (1.0 + _SAMPLER_SLACK))
         # There the profile may be above what holds beyond ε0, by at most this much.
-        doubtful = ~self.inside & (epsilons <= channel.noise * (1.0 + _SAMPLER_SLACK)) & (channel.p_min < channel.p_max)
-        self.doubt = np.where(doubtful, 4.0 * _SAMPLER_SLACK * channel.noise * self.growth, 0.0)
+        doubt = 4.0 * _SAMPLER_SLACK * channel.noise * self.growth
+        self.doubt = np.where(self.doubtful & (channel.p_min < channel.p_max), doubt, 0.0)
         # How far beyond a cutoff gains turn into losses: c = log((e^ε - 1)(1 + α)/(e^ε - α)) / log α of theorem D.
         share = rise * (1.0 + alpha) / (rise - math.expm1(-channel.noise))
         self.turn = np.where(self.inside, np.maximum(0.0, -np.log(share) / channel.noise), 0.0)
@@ -74,10 +75,7 @@ class Divergences:
     def orders(self, column: Whole, low: Whole, high: Whole) -> tuple[Array, Array, Array]:
         """Return brackets of the divergence at each place, in both orders, shape (2, places); and bounds for blocks."""
         rows, growth = rows_of(self.channel, low, high), self.growth[column][:, None]
-        shown = 1.0 - self.channel.appears
-        hidden_present = rows.few + rows.just * shown + rows.before[:, :1]
-        hidden_absent = rows.few + rows.just + rows.hidden[:, :1]
-        present, absent = np.hstack([rows.present, hidden_present]), np.hstack([rows.absent, hidden_absent])
+        present, absent = self.lives(rows)
         less, more = growth * (1.0 + rows.budget), growth * (1.0 - rows.budget)
         both = ((present, absent), (absent, present))
         lower = [np.maximum(0.0, first * (1.0 - rows.budget) - second * less).sum(axis=1) for first, second in both]
@@ -85,8 +83,6 @@ class Divergences:
         lost = ((1.0 + growth) * (rows.rest + rows.under))[:, 0]
         least = np.maximum(0.0, np.stack(lower) * (1.0 - 1e-12) - lost)
         most = np.stack(upper) * (1.0 + 1e-12) + self.left_out(column, rows)[:, 0]
-        if self.channel.p_min == self.channel.p_max:
-            return least, most, most.max(axis=0)
         # From ε0 on losses of what is published beside "suppressed" are left out in blocks.
         silent = 0.0 if self.channel.release is None else 1.0 - self.channel.appears
         kept = rows.just * (1.0 + rows.budget) * (1.0 - growth * silent) - (growth - 1.0) * rows.few * (
@@ -94,6 +90,12 @@ class Divergences:
         )
         kept = np.where(self.inside[column], 0.0, np.maximum(0.0, kept[:, 0] * (1.0 + 1e-12)) + UNDERFLOW_MASS)
         return least, most, np.maximum(most.max(axis=0), kept) + self.doubt[column]
+
+    def lives(self, rows: ChannelRows) -> tuple[Array, Array]:
+        """Return the laws of what is published with the target and without: each value, and "suppressed" at the end."""
+        present = rows.few + rows.just * (1.0 - self.channel.appears) + rows.before[:, :1]
+        absent = rows.few + rows.just + rows.hidden[:, :1]
+        return np.hstack([rows.present, present]), np.hstack([rows.absent, absent])
 
     def left_out(self, column: Whole, rows: ChannelRows) -> Array:
         """Return at most how much the counts left out can add: from ε0 on only that of k - 1 people tells anything."""

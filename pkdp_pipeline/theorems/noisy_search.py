@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
 from pkdp_pipeline.theorems import noisy_blocks, noisy_divergences
-from pkdp_pipeline.theorems.channel import Channel, ends_of
+from pkdp_pipeline.theorems.channel import Channel, ends_of, rows_of
 from pkdp_pipeline.theorems.inversion import Optimum
 from pkdp_pipeline.theorems.noisy_blocks import Blocks
 from pkdp_pipeline.theorems.noisy_divergences import Divergences
 from pkdp_pipeline.theorems.rounding import TINY, Array, Whole
 
-SLACK = 0.01
+SLACK = 0.001
 """Blocks of coins of one kind are divided until none exceeds the best attacker by more than this, relatively."""
 
 SLACK_IN_BOX = 0.04
@@ -27,6 +28,9 @@ NEGLIGIBLE_DELTA_IN_BOX = 1e-40
 
 _BATCH_SIZE = 128
 """This many blocks are looked at together."""
+
+_NARROW = 0.2
+"""Blocks bounded within this factor of what is enough are bounded again, by the second order."""
 
 _MAX_BLOCKS = 1000
 """With more blocks than this for one ε to divide at once, the search stops, which widens the bracket."""
@@ -257,8 +261,7 @@ class NoisySearch:
 
     def _at_corners(self, blocks: Blocks, optimum: Optimum) -> Array:
         """Look at the corners of each block; return bounds on the divergence of every channel there, in this order."""
-        # On a line the first corner is enough: where a block ends another begins, or the end is evaluated already.
-        corners = blocks.corners[: 1 if self.is_line else 4]
+        corners = blocks.corners[:: 2 if self.is_line else 1]
         low, high = (np.concatenate(part) for part in zip(*corners, strict=True))
         known = self._known(np.tile(blocks.column, len(corners)), low, high, optimum)
         return known.reshape(len(self.parts), len(corners), len(blocks.column))
@@ -310,6 +313,23 @@ class NoisySearch:
         upper = upper.max(axis=0) * (1.0 + 1e-14 * several) + self.others[column]
         return lower.max(axis=0) * (1.0 - 1e-14 * several), upper, each
 
+    def reaching(self, low: int, high: int, target: float, order: int) -> float:
+        """Return about the ε at which so many coins tell `target` in one order of the lives: 1, or -1."""
+        people = np.array([low]), np.array([high])
+        lives = [
+            chance * np.concatenate(part.lives(rows_of(part.channel, *people)))
+            for part, chance, _ in self.parts
+            if low + high >= part.channel.k - 1
+        ]
+        if not lives:
+            return 0.0
+        first, second = np.hstack(lives)[::order]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            # The best events are those of the largest likelihood ratios.
+            best = np.argsort(second / first)
+            growth = np.nanmax((np.cumsum(first[best]) - target) / np.cumsum(second[best]))
+        return math.log(max(1.0, float(growth)))
+
     def beyond(self, column: Whole, low: int, high: int) -> Array:
         """Return bounds on the divergence with at least this many coins of either kind."""
         bounds: Array = sum(chance * part.beyond(column, low, high) for part, chance, _ in self.parts) * (1.0 + 1e-14)
@@ -317,17 +337,31 @@ class NoisySearch:
 
     def between(self, blocks: Blocks, corners: Array, enough: Array) -> Array:
         """Return bounds on the divergence in each block; coarse ones where these are `enough`."""
+        bounds = np.full(len(enough), np.inf)
+        narrow = np.maximum(blocks.first, 16) * self.p_min <= _NARROW * math.sqrt(self.channels[0].k)
+        narrow &= ~self.parts[0][0].doubtful[blocks.column]
+        for from_ends, where in ((False, narrow | (not self.is_line)), (True, self.is_line)):
+            rows = np.flatnonzero(where & (bounds > enough))
+            if len(rows):
+                closer = self._between(blocks.taken(rows), corners[:, :, rows], enough[rows], from_ends)
+                bounds[rows] = np.minimum(bounds[rows], closer)
+        return bounds
+
+    def _between(self, blocks: Blocks, corners: Array, enough: Array, from_ends: bool) -> Array:
+        """Return the bounds of `between`: from either end of blocks of coins of one kind, or from all corners."""
         bounds = np.zeros(len(enough))
         share = 1.0 if len(self.parts) == 1 else 1e-3
+        firsts, lasts = blocks.low + blocks.high, blocks.low + blocks.first + blocks.high + blocks.second
         for known, (part, chance, _) in zip(corners, self.parts, strict=True):
-            if self.is_line:
-                lasts = blocks.low + blocks.first
-                possible = np.flatnonzero(lasts >= part.channel.k - 1)
-                ends = np.maximum(blocks.low[possible], part.channel.k - 1), lasts[possible]
-                if len(possible):
-                    bounds[possible] += chance * noisy_divergences.between(
-                        part, blocks.column[possible], *ends, share * enough[possible]
-                    )
+            least = part.channel.k - 1
+            if from_ends:
+                possible = np.flatnonzero(lasts >= least)
+                rows = blocks.column[possible], np.maximum(firsts, least)[possible], lasts[possible]
+                of = partial(noisy_divergences.between, part, *rows)
             else:
-                bounds += chance * noisy_blocks.between(part, blocks, known, share * enough)
+                bounds[(firsts < least) & (least <= lasts)] = np.inf
+                possible = np.flatnonzero(firsts >= least)
+                of = partial(noisy_blocks.between, part, blocks.taken(possible), known[:, possible])
+            if len(possible):
+                bounds[possible] += chance * of(share * enough[possible])
         return bounds * (1.0 + 1e-14) + self.others[blocks.column]

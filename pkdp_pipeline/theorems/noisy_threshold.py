@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache, partial
+from typing import Any
 
 import numpy as np
 
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights, left_tails, right_tails, weights_below
 from pkdp_pipeline.theorems.bound import Bound, Largest
 from pkdp_pipeline.theorems.channel import MAX_NOISY_VALUES, UNDERFLOW_MASS, Channel, row_of
-from pkdp_pipeline.theorems.inversion import Optimum, invert
+from pkdp_pipeline.theorems.inversion import Optimum, highest, invert
 from pkdp_pipeline.theorems.noisy_search import (
     NEGLIGIBLE_DELTA,
     NEGLIGIBLE_DELTA_IN_BOX,
@@ -79,7 +80,7 @@ class NoisyThreshold(Threshold):
     whom more people only hide better.
 
     *Guarantee*: the certified side is never below the divergence of any declared attacker, in either direction; the
-    attained side is that of one such attacker. *Rounding*: outward; the two sides agree within 1.1 %, in a box within
+    attained side is that of one such attacker. *Rounding*: outward; the two sides agree within 0.2 %, in a box within
     4.1 %, where the search is not cut short, as it is next to the end of the noise's profile, for thresholds of many
     thousands, and in a box for hundreds. Above
     ε = 300 and below 2^-11 the certified side is that of these ε, and what a smaller ε can add. *Source*:
@@ -121,11 +122,18 @@ class NoisyThreshold(Threshold):
         if self.out_of_reach or self.p < _MIN_P or max(self.k, self.release_threshold or 0) > MAX_NOISY_VALUES:
             return Bound.smallest_epsilon(self, target)
         first, most = self._channels, math.inf if self.cap is None else self.cap
-        people = zip(
-            *(part.tolist() for part in ladder(first, max(0, self.unknown, first[-1].k - 1), most)), strict=True
-        )
-        rounds = {"spare": _SPARE_ROUNDS} if self.p_min is None else {"rounds": _MAX_ROUNDS_IN_BOX}
-        best = invert(target, people, self._towards, self._look, share=1.0 + 0.5 * self.slack, **rounds)
+        low, high = (part.tolist() for part in ladder(first, max(0, self.unknown, first[-1].k - 1), most))
+        people, options = list(zip(low, high, strict=True)), dict[str, Any](share=1.0 + 0.5 * self.slack)
+        if self.p_min is None:
+            search, share = self.search(np.array([self.noise])), 1.0 + 0.8 * self.slack
+            # Each order of the lives has a worst number of people of its own.
+            heights = [cache(partial(search.reaching, high=0, target=target / share, order=order)) for order in (1, -1)]
+            start, worst = max((height(crowd := highest(height, low[::2])), crowd) for height in heights)
+            people = [(worst, 0)]
+            options |= {"share": share, "start": start, "tolerance": 0.25 * self.slack, "spare": _SPARE_ROUNDS}
+        else:
+            options |= {"rounds": _MAX_ROUNDS_IN_BOX}
+        best = invert(target, people, self._towards, self._look, **options)
         # In a box, where a search is slow, it is left to the other theorems.
         return Bound.smallest_epsilon(self, target) if math.isinf(best) and self.p_min is None else best
 

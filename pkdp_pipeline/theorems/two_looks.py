@@ -6,6 +6,7 @@ A cell is suppressed below k, noised, and suppressed below a release threshold, 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -38,13 +39,13 @@ def two_looks(
     noise: float,
     thresholds: tuple[int, int] = (0, 0),
     releases: tuple[int | None, int | None] = (None, None),
-) -> Array:
-    """Return the law of what is shown of x people in the one cell and all others in the other; a row for each row.
+) -> Iterator[Array]:
+    """Yield the law of what is shown of x people in the one cell and all others in the other, in parts: columns.
 
     Parameters
     ----------
     laws : array, shape (rows, M + 1)
-        Chances, or other numbers of at least 0, of x = 0 … M.
+        Chances, or other numbers of at least 0, of x = 0 … M; parts have a row for each row.
     noise : float
         ε0 of two-sided geometric noise in each cell.
     thresholds, releases : (int, int)
@@ -64,21 +65,24 @@ def two_looks(
         cells.append((max(k, 0), least, np.where(counts >= k, below((least - counts).astype(float)), 1.0)))
     (k, release, hides), (other_k, other_release, other_hides) = cells
     last = everybody - other_k
-    outcomes = [laws @ (hides * other_hides[::-1])[:, None]]
+    yield laws @ (hides * other_hides[::-1])[:, None]
     # One cell alone: its own counts, then the same of the other one, turned around.
     for least, shown, hidden, law in ((k, release, other_hides, laws), (other_k, other_release, hides, laws[:, ::-1])):
         if least <= everybody:
             weights = _merged(least, everybody, shown, noise)
-            outcomes.append(noised(law[:, least:] * hidden[::-1][least:], noise) * weights)
+            yield noised(law[:, least:] * hidden[::-1][least:], noise) * weights
     if k <= last:
         first = _merged(k, last, release, noise)
         second = _merged(other_k, everybody - k, other_release, noise)[::-1]
-        outcomes.append(_looks(laws[:, k : last + 1], noise, first, second))
-    return np.hstack(outcomes)
+        yield from _looks(laws[:, k : last + 1], noise, first, second)
 
 
-def lives_of(laws: Array, noise: float, k: int, release: int | None, known: tuple[int, int]) -> tuple[Array, Array]:
-    """Return what is shown with the target in the one cell, and in the other.
+Lives = tuple[Array, Array]
+"""Rows of what is shown in either life of the target."""
+
+
+def parts_of_lives(laws: Array, noise: float, k: int, release: int | None, known: tuple[int, int]) -> Iterator[Lives]:
+    """Yield what is shown with the target in the one cell, and in the other, some outcomes at a time.
 
     `laws`: rows of how many others are in the one cell. `known`: so many more are known to be in the one cell, and in
     the other; thresholds are those of all others.
@@ -86,13 +90,22 @@ def lives_of(laws: Array, noise: float, k: int, release: int | None, known: tupl
     lives = np.zeros((2 * len(laws), laws.shape[1] + 1))
     lives[: len(laws), 1:], lives[len(laws) :, :-1] = laws, laws
     releases = (None, None) if release is None else (release - known[0], release - known[1])
-    shown = two_looks(lives, noise, (k - known[0], k - known[1]), releases)
-    return shown[: len(laws)], shown[len(laws) :]
+    for shown in two_looks(lives, noise, (k - known[0], k - known[1]), releases):
+        yield shown[: len(laws)], shown[len(laws) :]
+
+
+def lives_of(laws: Array, noise: float, k: int, release: int | None, known: tuple[int, int]) -> Lives:
+    """Return all that `parts_of_lives` yields."""
+    first, second = zip(*parts_of_lives(laws, noise, k, release, known), strict=True)
+    return np.hstack(first), np.hstack(second)
 
 
 def gains_of(first: Array, second: Array, growth: float, sign: float) -> Array:
     """Return at least ``first - growth · second`` of chances that underflow has changed; for sign -1 at most it."""
-    gains: Array = first - growth * np.maximum(0.0, second - sign * UNDERFLOW)
+    gains: Array = second - sign * UNDERFLOW
+    np.maximum(gains, 0.0, out=gains)
+    gains *= -growth
+    gains += first
     return gains
 
 
@@ -108,8 +121,8 @@ def _merged(low: int, high: int, least: int, noise: float) -> Array:
     return weight
 
 
-def _looks(laws: Array, noise: float, first: Array, second: Array) -> Array:
-    """Return the law of the smaller and the larger of two looks ``x + Z1`` and ``x - Z2``.
+def _looks(laws: Array, noise: float, first: Array, second: Array) -> Iterator[Array]:
+    """Yield the law of the smaller and the larger of two looks ``x + Z1`` and ``x - Z2``.
 
     `first` and `second` are the weights of either look's value; of a pair of values ``u ≤ v`` the chance given x is in
     proportion to ``α^(v - u) α^(2 dist(x, [u, v]))``.
@@ -126,8 +139,8 @@ def _looks(laws: Array, noise: float, first: Array, second: Array) -> Array:
     # Blocks of u: beyond a block, or the first v shown, a sum from u to v is one up to there and one from there.
     shown = np.flatnonzero(weights.any(axis=0)), np.flatnonzero(weights.any(axis=1))
     if not len(shown[0]):
-        return np.zeros((rows, 0))
-    least, parts = int(shown[0][0]), []
+        return
+    least = int(shown[0][0])
     for start in range(0, int(shown[1][-1]) + 1, _BLOCK_SIZE):
         end = min(start + _BLOCK_SIZE, size)
         cut = max(end, least)
@@ -135,14 +148,13 @@ def _looks(laws: Array, noise: float, first: Array, second: Array) -> Array:
         above = np.cumsum(laws[:, cut:], axis=1) + after[:, cut:]
         apart = below[:, :, None] + above[:, None, :]
         apart *= weights[start:end, cut:]
-        parts.append(apart.reshape(rows, -1))
+        yield apart.reshape(rows, -1)
         if end > least:
             inside = laws[:, None, start:end] * (places[start:end, None] <= places[start:end])
             np.cumsum(inside, axis=2, out=inside)
             inside += before[:, start:end, None] + after[:, None, start:end]
             inside *= weights[start:end, start:end]
-            parts.append(inside.reshape(rows, -1)[:, np.flatnonzero(weights[start:end, start:end])])
-    return np.hstack(parts)
+            yield inside.reshape(rows, -1)[:, np.flatnonzero(weights[start:end, start:end])]
 
 
 def brackets_of(counts: Whole, noise: float, epsilon: float) -> tuple[Array, Array]:

@@ -82,7 +82,7 @@ def waiting_pair(t: int, p: float, cap: int | None, lost: float) -> Pair:
         return _DISJOINT
     mean, spread = t * (1.0 - p) / p, math.sqrt((t + 1.0) * (1.0 - p)) / p
     low = max(0, math.floor(mean - math.sqrt(2.0 * reach) * spread - 2.0))
-    high = math.ceil(mean + math.sqrt(2.0 * reach) * spread + 2.0 * reach / p) + 2
+    high = math.ceil(mean + math.sqrt(2.0 * reach) * spread + reach / p) + 2
     weight, ratio = _atoms(t, p, low, high)
     # Beyond either edge the atoms fall at least geometrically. A cap beyond the window changes nothing more.
     falling = (t + high) * (1.0 - p) / high

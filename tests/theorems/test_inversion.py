@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from thorough import few, one_in, thinned
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.theorems.inversion import least_whole, smallest_epsilon
+from pkdp_pipeline.theorems.inversion import highest, invert, least_whole, smallest_epsilon
 
 NOISE = pkdp.GeometricNoise(0.5)
 CERTIFICATES = {
@@ -152,3 +152,23 @@ def test_the_least_whole_number(answer, start, most):
         assert least_whole(holds, start, most) == expected
         assert len(tried) <= 40
         assert all(start <= n <= most for n in tried)
+
+
+def test_an_inversion_that_certifies_nothing_in_its_searches_goes_on():
+    searched = []
+
+    def search(epsilon):
+        searched.append(epsilon)
+        # How far a search exceeds the attacker grows by more than the margin for it, seven times.
+        return math.exp(-10.0 * epsilon) * 1.02 ** min(len(searched), 7), [0]
+
+    start = 0.6 * math.log(10.0)
+    epsilon = invert(1e-6, [0], lambda attackers, epsilon: math.exp(-10.0 * epsilon), search, spare=6, start=start)
+    assert 6 < len(searched) <= 12
+    assert math.exp(-10.0 * epsilon) * 1.02**7 <= 1e-6 < math.exp(-10.0 * epsilon) * 1.02**7 * 1.002
+
+
+def test_a_function_that_rises_and_falls_is_highest_where_it_is_found():
+    for peak in range(1, 60):
+        assert highest(lambda place, peak=peak: -abs(place - peak), [1, 7, 20, 60]) == peak
+    assert highest(lambda place: -abs(place - 123_456), [10, 1_000, 500_000]) == pytest.approx(123_456, rel=1e-3)

@@ -17,7 +17,6 @@ from thorough import CLOSEST, examples, few, spread, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights
-from pkdp_pipeline.theorems.bound import Bound
 from pkdp_pipeline.theorems.noisy_blocks import Blocks
 from pkdp_pipeline.theorems.noisy_divergences import least_ratio
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
@@ -148,9 +147,12 @@ def test_every_number_between_two_ends_is_covered(shape: Any, epsilon: float) ->
     firsts, lasts = np.array([(a, b) for a in range(k - 1, 38) for b in (a + 2, a + 5, a + 20) if b < 40]).T
     zeros = np.zeros(len(firsts), dtype=np.int64)
     blocks = Blocks(zeros, firsts, zeros, lasts - firsts, zeros, zeros)
-    bounds = search.between(blocks, np.zeros((1, 2, len(firsts))), np.zeros(len(firsts)))
-    for a, b, most in zip(firsts.tolist(), lasts.tolist(), bounds.tolist(), strict=True):
-        assert max(exact[a - k + 1 : b - k + 2]) <= most, (a, b)
+    corners = np.stack([search._exact(zeros, people, zeros)[2] for people in (firsts, lasts)], axis=1)
+    # From one end, and from both.
+    for from_ends in (True, False):
+        bounds = search._between(blocks, corners, zeros.astype(float), from_ends)
+        for a, b, most in zip(firsts.tolist(), lasts.tolist(), bounds.tolist(), strict=True):
+            assert max(exact[a - k + 1 : b - k + 2]) <= most, (a, b)
     for people in range(int(k / p) + 1, 38):
         assert max(exact[people - k + 1 :]) <= float(search.beyond(zeros[:1], people, 0)[0])
 
@@ -248,19 +250,3 @@ def test_a_block_of_one_number_is_compared_without_a_warning() -> None:
         assert least_ratio(0.3, x, y, y)[0] == 0.0
         assert least_ratio(0.3, y, y, y)[0] == pytest.approx(1.0)
         assert least_ratio(0.3, y, y, y + 1.0)[0] == pytest.approx(0.25 / 0.7)
-
-
-def test_an_inversion_that_certifies_nothing_in_six_searches_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    bound, target, looks = bound_of(200, 0.002, 0.05, None), 1e-12, list[float]()
-    look = NoisyThreshold._look
-
-    def noted(self: NoisyThreshold, epsilon: float) -> tuple[float, list[tuple[int, int]]]:
-        looks.append(epsilon)
-        return look(self, epsilon)
-
-    monkeypatch.setattr(NoisyThreshold, "_look", noted)
-    monkeypatch.setattr(Bound, "smallest_epsilon", None)  # a search without leaders
-    epsilon = bound.smallest_epsilon(target)
-    assert 6 < len(looks) <= 12
-    below, above = bound.certified(np.array([epsilon, epsilon * (1.0 - 2e-4)]))
-    assert below <= target < above

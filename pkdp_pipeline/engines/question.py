@@ -126,12 +126,14 @@ class CellCounts:
         )
 
 
-def answered(cells: Any, counts: npt.NDArray[np.int64], *, missing_unit: bool, several_cells: bool = False) -> Any:
-    """Return an Arrow table of cells with what a query about units in cells adds: n and the two answers."""
+def answered(
+    cells: Any, counts: npt.NDArray[np.int64], *, missing_unit: bool, several_cells: bool = False, **looks: bool
+) -> Any:
+    """Return an Arrow table of cells with what a query about units in cells adds: n, the two answers, and `looks`."""
     import pyarrow as pa
 
     answer = cells.append_column("n", pa.array(counts, pa.int64()))
-    for name, value in (("missing_unit", missing_unit), ("several_cells", several_cells)):
+    for name, value in {"missing_unit": missing_unit, "several_cells": several_cells, **looks}.items():
         answer = answer.append_column(name, pa.repeat(value, len(counts)))
     return answer
 

@@ -51,9 +51,10 @@ class NarwhalsEngine:
         source = self._source(frame, question)
         rows = source.selected(question)
         # A predicate leaves rows out, and all are looked at.
-        doubts = source.doubts(question.unit) if question.where is None else NO_DOUBTS
+        looks = question.where is None
+        doubts = source.doubts(question.unit) if looks else NO_DOUBTS
         answer = guarded(lambda: self._counted(rows, question, frame, doubts))
-        units = guarded(lambda: self._units_in(answer, rows, len(question.unit), doubts))
+        units = guarded(lambda: self._units_in(answer, rows, len(question.unit), doubts)) if looks else None
         public = partial(source.key_type, question)
         return CellCounts.of(answer, question.by, lambda keys, name: to_public(keys, public(name)), units)
 
@@ -69,7 +70,7 @@ class NarwhalsEngine:
         question = Selection(unit=unit)
         source = self._source(frame, question)
         rows, doubts = source.selected(question), source.doubts(unit)
-        return (guarded(lambda: self._doubted_units(rows, len(unit), doubts)) if doubts else None) or Units()
+        return guarded(lambda: self._doubted_units(rows, len(unit), doubts)) if doubts else Units()
 
     def _with_answers(self, frame: Any, question: Selection) -> tuple[Any, Selection]:
         """Return a frame with a column of what an expression says of its rows, and the question about that column."""
@@ -101,12 +102,12 @@ class NarwhalsEngine:
         tally = replace(Tally.of(answer), units=self._units_in(answer, rows, len(question.unit), doubts))
         return tally if question.everybody else replace(tally, population=None)
 
-    def _doubted_units(self, rows: nw.LazyFrame[Any], units: int, doubts: Doubts) -> Units | None:
-        return self._units_in(collected(doubts_query(rows, doubts)), rows, units, doubts)
+    def _doubted_units(self, rows: nw.LazyFrame[Any], units: int, doubts: Doubts) -> Units:
+        return self._units_in(collected(doubts_query(rows, doubts)), rows, units, doubts) or Units()
 
     def _units_in(self, answer: Any, rows: nw.LazyFrame[Any], units: int, doubts: Doubts) -> Units | None:
-        """Return `Units` where an answer has what `doubts_query` asks; None where it does not."""
-        if not doubts or not doubted(doubts).keys() <= {*answer.column_names}:
+        """Return `Units`, or None where an answer does not have what `doubts_query` asks."""
+        if not doubted(doubts).keys() <= {*answer.column_names}:
             return None
         spaced, rounded = (
             name in answer.column_names and any(answer[name].to_pylist()) for name in ("spaced", "rounded")

@@ -130,7 +130,7 @@ _MAX_CODE, _MISSING = 2**30, 2**31 - 1
 _MASK = 2**32 - 1
 
 
-def _by_code(rows: Any, *, units: int, keys: int, doubts: Doubts) -> Any:
+def _by_code(rows: Any, *, units: int, keys: int, doubts: Doubts = NO_DOUBTS) -> Any:
     """Return the answer of `cells_query`, or None where a unit might have several cells or a code does not help.
 
     An aggregate of numbers has a hash table in Spark; the smallest and largest text of a unit would need a sort. The
@@ -147,8 +147,11 @@ def _by_code(rows: Any, *, units: int, keys: int, doubts: Doubts) -> Any:
         return None
     # A missing key leaves a hash as it was: that it is missing is hashed too.
     code = functions.xxhash64(*cell, *(functions.col(name).isNull() for name in cell)).alias("code")
-    listed = rows.groupBy(*cell).agg(functions.lit(1)).select(*cell, code).limit(MAX_CODES + 1)
-    answer = listed.unionByName(_homes(rows, units, code, doubts), allowMissingColumns=True).toArrow()
+    listed = rows.groupBy(*cell).agg(functions.lit(1)).select(*cell, code)
+    most = 2 * MAX_CODES + 1
+    answer = listed.unionByName(_homes(rows, units, code, doubts), allowMissingColumns=True).limit(most + 1).toArrow()
+    if len(answer) > most:
+        return None
     cells, homes = answer.filter(pc.is_null(answer["n"])), answer.filter(pc.is_valid(answer["n"]))
     codes = cells["code"].to_numpy().view(np.uint64)
     often, asides = _read(homes, doubts)
@@ -173,7 +176,7 @@ def _by_number(rows: Any, units: int, doubts: Doubts) -> Any:
         number.bitwiseAND(_MASK)
     )
     coded = functions.when(key.isNull() | key.between(-_MAX_CODE, _MAX_CODE), halves).otherwise(-1)
-    counts, asides = _read(_homes(rows, units, coded.alias("code"), doubts).toArrow(), doubts)
+    counts, asides = _read(_homes(rows, units, coded.alias("code"), doubts).limit(MAX_CODES + 2).toArrow(), doubts)
     cells = {home & _MASK: n for home, n in counts.items() if (home ^ (home >> 32)) & _MASK == _MASK}
     if not counts or len(cells) < len(counts) or len(counts) > MAX_CODES:
         return None
@@ -184,10 +187,7 @@ def _by_number(rows: Any, units: int, doubts: Doubts) -> Any:
 
 
 def _homes(rows: Any, units: int, code: Any, doubts: Doubts) -> Any:
-    """Return a frame of (code, n, …): how many units have each joined code, NULL for what is no unit; see `doubted`.
-
-    It has a few rows more than `MAX_CODES` at most.
-    """
+    """Return a frame of (code, n, …): how many units have each joined code, NULL for what is no unit; see `doubted`."""
     from pyspark.sql import functions
 
     unit = numbered("u", units)
@@ -196,7 +196,7 @@ def _homes(rows: Any, units: int, code: Any, doubts: Doubts) -> Any:
     home = nw.when(~is_missing(unit)).then(nw.col("code"))
     marked = homes.select(code=home, **doubted(doubts)).to_native()
     looks = (functions.bool_or(name).alias(name) for name in doubted(doubts))
-    return marked.groupBy("code").agg(functions.count(functions.lit(1)).alias("n"), *looks).limit(MAX_CODES + 2)
+    return marked.groupBy("code").agg(functions.count(functions.lit(1)).alias("n"), *looks)
 
 
 def _read(homes: Any, doubts: Doubts) -> tuple[dict[int, int], dict[str, bool]]:

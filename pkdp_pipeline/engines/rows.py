@@ -16,8 +16,7 @@ import shutil
 import socket
 import stat
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -31,12 +30,15 @@ from pkdp_pipeline.engines.question import (
     DRAWN,
     NO_DOUBTS,
     Doubts,
+    Look,
+    ParquetFiles,
     Tally,
     Units,
     answered,
     guarded,
     not_counted,
     numbered,
+    parquet_files,
 )
 from pkdp_pipeline.engines.statements import (
     BITS,
@@ -206,10 +208,10 @@ class Rows:
         """
         if units and not everybody and self.is_stored():
             return Tally.of(self.run(hits_statement(units=units)))
-        answer, looked = self._looking(
-            units, doubts, lambda asked: tally_statement(units=units, everybody=everybody, doubts=asked)
+        answer, found_units = self._looking(
+            units, doubts, lambda unknown: tally_statement(units=units, everybody=everybody, doubts=unknown)
         )
-        return replace(Tally.of(answer), units=looked if doubts else None)
+        return replace(Tally.of(answer), units=found_units if doubts else None)
 
     def _looking(self, units: int, doubts: Doubts, statement: Callable[[Doubts], str]) -> tuple[Any, Units]:
         """Run the statement of these doubts; and return what `units` does, which its ``doubtful`` says."""
@@ -228,13 +230,14 @@ class Rows:
         answer = self.run(f"SELECT count(*) AS n, {doubtful(doubts)} AS doubtful FROM pkdp_rows")
         return self._doubted_units(answer, units, doubts, look)
 
-    def _look(self, units: int, doubts: Doubts, files: ParquetFiles | None = None) -> _Look:
+    def _look(self, units: int, doubts: Doubts, files: ParquetFiles | None = None) -> Look:
         if doubts and self.condition == "true":
-            files = files or parquet_files(self.relation)
+            with _kept(os.getpid()).cursor() as parser:
+                files = files or parquet_files(self.relation, parser)
         read = self.selected[:units], doubts.texts, *doubts.reals.items()
-        return _Look() if files is None else _Look.at(files, read)
+        return Look() if files is None else Look.of(files, read)
 
-    def _doubted_units(self, answer: Any, units: int, doubts: Doubts, look: _Look) -> Units:
+    def _doubted_units(self, answer: Any, units: int, doubts: Doubts, look: Look) -> Units:
         """Return what `units` does, given in ``doubtful`` whether a name is to be looked at."""
         import pyarrow.compute as pc
 
@@ -332,7 +335,7 @@ class Rows:
 
         keys, units = numbered("b", len(question.by)), len(question.unit)
         coded, doubted = self._looking(
-            units, doubts, lambda asked: homes_statement(units=units, keys=len(keys), doubts=asked)
+            units, doubts, lambda unknown: homes_statement(units=units, keys=len(keys), doubts=unknown)
         )
         cells, homes = coded.filter(coded["is_cell"]), coded.filter(pc.invert(coded["is_cell"]))
         present = homes.filter(pc.invert(homes["nobody"]))
@@ -362,111 +365,6 @@ class Rows:
         answer = self.run(f"SELECT {home}, count(*) AS n FROM ({joined}) GROUP BY home")
         present = answer.filter(pc.is_valid(answer["home"]))
         return present["home"].to_numpy(), present["n"].to_numpy(), len(present) < len(answer)
-
-
-#: What was looked at and is in no doubt. A file counts from some seconds after it was written, which its times tell.
-_KNOWN: dict[object, bool] = {}
-_MAX_KNOWN, _SETTLED_NANOSECONDS = 4096, 2 * 10**9
-
-
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """A look at names in Parquet files: those of all rows, and those of the rows that are read; `places` has both.
-
-    `is_known`: whether files in this state, and so the rows of any condition, were looked at before in this process.
-    """
-
-    files: ParquetFiles | None = None
-    places: tuple[object, ...] = ()
-    is_known: bool = False
-    is_settled: bool = False
-
-    @classmethod
-    def at(cls, files: ParquetFiles, read: object) -> _Look:
-        states = []
-        try:
-            for name in files.names:
-                with open(name, "rb") as file:  # what is opened is as new as what DuckDB opens, also on a network
-                    states.append(os.fstat(file.fileno()))
-        except OSError:
-            return cls()
-        same = tuple(
-            (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns) for state in states
-        )
-        newest = max(max(state.st_mtime_ns, state.st_ctime_ns) for state in states)
-        places = tuple((files.reading, conditions, same, read) for conditions in ("", files.conditions))
-        return cls(
-            files, places, any(place in _KNOWN for place in places), newest < time.time_ns() - _SETTLED_NANOSECONDS
-        )
-
-    def passed(self) -> None:
-        """Keep that no name is in doubt."""
-        if self.places and self.is_settled:
-            if len(_KNOWN) >= _MAX_KNOWN:
-                _KNOWN.clear()
-            _KNOWN[self.places[-1]] = True
-
-
-@dataclass(frozen=True, slots=True)
-class ParquetFiles:
-    """Local Parquet files of which a relation has all rows, or those of some conditions, and the columns as they are.
-
-    `reading`, `conditions`: how, as text; the latter is empty for all rows.
-    """
-
-    names: tuple[str, ...]
-    reading: str
-    conditions: str
-
-
-def parquet_files(relation: duckdb.DuckDBPyRelation) -> ParquetFiles | None:
-    """Return what a relation reads; None unless it is read from files alone, as its syntax tree says."""
-    import duckdb
-
-    conditions = []
-    with suppress(duckdb.Error, LookupError, TypeError, AttributeError):
-        text = relation.sql_query()
-        if "parquet" not in text:
-            return None
-        with _kept(os.getpid()).cursor() as cursor:
-            written = "SELECT json_serialize_sql(?::VARCHAR), json_serialize_sql('SELECT * FROM parquet_scan([])')"
-            trees = [
-                json.loads(tree, object_hook=_without_places) for tree in cursor.execute(written, [text]).fetchone()
-            ]
-        (node,), (plain,) = ([statement["node"] for statement in tree["statements"]] for tree in trees)
-        while True:
-            table, condition = node.pop("from_table"), node.pop("where_clause")
-            conditions += [condition] if condition else []
-            if node != {key: plain[key] for key in node} or table["sample"] or table["column_name_alias"]:
-                return None
-            if table["type"] != "SUBQUERY":
-                break
-            node = table["subquery"]["node"]
-        reading, read = table["function"], json.dumps(conditions)
-        names = tuple(_texts(reading))
-        local = all(names) and not any(sign in name for name in names for sign in "*?[{")
-        if reading["function_name"] in ("parquet_scan", "read_parquet") and local and '"SUBQUERY"' not in read:
-            return ParquetFiles(names, json.dumps(reading), read if conditions else "")
-    return None
-
-
-def _without_places(node: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in node.items() if "query_location" not in name}
-
-
-def _texts(reading: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the files that a call names first, alone or in a list; an error, or no text, where it does otherwise."""
-
-    def parts(call: Mapping[str, Any]) -> list[Any]:
-        if "children" in call:  # DuckDB 1
-            return list(call["children"])
-        return [argument["expression"] for argument in call["arguments"]]
-
-    first = parts(reading)[0]
-    if first["class"] == "FUNCTION" and first["function_name"] != "list_value":
-        raise LookupError
-    for value in parts(first) if first["class"] == "FUNCTION" else [first]:
-        yield value["literal"]["text"] if "literal" in value else value["value"]["value"]
 
 
 def _is_duckdb_1() -> bool:

@@ -21,7 +21,13 @@ import pandas as pd
 
 from pkdp_pipeline.engines.question import DRAWN, SPACES, Doubts, Tally, Units, answered, guarded, keys_of, numbered
 from pkdp_pipeline.engines.rows import Rows, counting
-from pkdp_pipeline.engines.statements import cells_statement, sums_statement, unit_number, whole_number_sql
+from pkdp_pipeline.engines.statements import (
+    cells_statement,
+    sums_statement,
+    tally_statement,
+    unit_number,
+    whole_number_sql,
+)
 from pkdp_pipeline.model.columns import Selection
 
 _Integers = npt.NDArray[Any]
@@ -97,14 +103,15 @@ def _summed(table: Any, cells: _Cells, question: Selection) -> tuple[_Integers, 
     return counts, missing, several, totals
 
 
-def tally_in_memory(table: Any, units: int) -> Tally:
-    """Count the units that have a hit among their rows, and all."""
+def tally_in_memory(table: Any, question: Selection) -> Tally:
+    """Count the units that have a hit among their rows, and all, if they are asked for."""
+    units, everybody = len(question.unit), question.everybody
     if units == 1 and not table["u0"].null_count:
-        everybody, satisfying = _people(table["u0"]), _people(table.filter(table["hit"])["u0"])
-        if everybody is not None and satisfying is not None:
-            return Tally(satisfying=satisfying, population=everybody, missing_unit=False)
+        satisfying, population = _people(table.filter(table["hit"])["u0"]), _people(table["u0"]) if everybody else None
+        if satisfying is not None and (population is not None or not everybody):
+            return Tally(satisfying=satisfying, population=population, missing_unit=False)
     with _rows(table) as rows:
-        return rows.tally(units)
+        return Tally.of(rows.run(tally_statement(units=units, everybody=everybody)))
 
 
 def units_in_memory(table: Any, units: int, doubts: Doubts) -> Units:

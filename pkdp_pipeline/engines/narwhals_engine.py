@@ -25,8 +25,9 @@ from pkdp_pipeline.engines.narwhals_columns import (
     to_public,
     whole_number,
 )
-from pkdp_pipeline.engines.narwhals_queries import alike_query, cells_query, doubts_query, tally_query
+from pkdp_pipeline.engines.narwhals_queries import alike_query, cells_query, doubted, doubts_query, tally_query
 from pkdp_pipeline.engines.question import (
+    NO_DOUBTS,
     ROUNDED,
     CellCounts,
     Doubts,
@@ -49,14 +50,20 @@ class NarwhalsEngine:
         frame, question = self._with_answers(frame, question)
         source = self._source(frame, question)
         rows = source.selected(question)
-        answer = guarded(lambda: self._counted(rows, question, frame))
-        return CellCounts.of(answer, question.by, lambda keys, name: to_public(keys, source.key_type(question, name)))
+        # A predicate leaves rows out, and all are looked at.
+        looks = question.where is None
+        doubts = source.doubts(question.unit) if looks else NO_DOUBTS
+        answer = guarded(lambda: self._counted(rows, question, frame, doubts))
+        units = guarded(lambda: self._units_in(answer, rows, len(question.unit), doubts)) if looks else None
+        public = partial(source.key_type, question)
+        return CellCounts.of(answer, question.by, lambda keys, name: to_public(keys, public(name)), units)
 
     def tally(self, frame: Any, question: Selection) -> Tally:
         """See `Engine.tally`."""
         frame, question = self._with_answers(frame, question)
-        rows = self._source(frame, question).marked(question)
-        return guarded(lambda: self._tallied(rows, len(question.unit)))
+        source = self._source(frame, question)
+        rows, doubts = source.marked(question), source.doubts(question.unit)
+        return guarded(lambda: self._tallied(rows, question, doubts))
 
     def units(self, frame: Any, unit: tuple[str, ...]) -> Units:
         """See `Engine.units`."""
@@ -82,18 +89,31 @@ class NarwhalsEngine:
     def _source(self, frame: Any, question: Selection) -> FrameColumns:
         return FrameColumns(frame)
 
-    def _counted(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any) -> Any:
-        """Return an Arrow table of (b0, b1, …, n, missing_unit, several_cells), one row per cell."""
-        return collected(cells_query(rows, question))
+    def _counted(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any, doubts: Doubts = NO_DOUBTS) -> Any:
+        """Return an Arrow table of (b0, b1, …, n, missing_unit, several_cells), one row per cell; see `cells_query`."""
+        return collected(cells_query(rows, question, doubts))
 
-    def _tallied(self, rows: nw.LazyFrame[Any], units: int) -> Tally:
-        return Tally.of(collected(tally_query(rows, units=units)))
+    def _tallied(self, rows: nw.LazyFrame[Any], question: Selection, doubts: Doubts) -> Tally:
+        units = len(question.unit)
+        answer = collected(tally_query(rows, units=units, everybody=question.everybody, doubts=doubts))
+        return self._tally_of(answer, rows, question, doubts)
+
+    def _tally_of(self, answer: Any, rows: nw.LazyFrame[Any], question: Selection, doubts: Doubts) -> Tally:
+        tally = replace(Tally.of(answer), units=self._units_in(answer, rows, len(question.unit), doubts))
+        return tally if question.everybody else replace(tally, population=None)
 
     def _doubted_units(self, rows: nw.LazyFrame[Any], units: int, doubts: Doubts) -> Units:
-        (answer,) = collected(doubts_query(rows, doubts)).to_pylist()
-        if answer.get("spaced"):
-            answer |= collected(alike_query(rows, units=units, texts=doubts.texts)).to_pylist()[0]
-        return Units(alike=bool(answer.get("alike")), rounded=bool(answer.get("rounded")))
+        return self._units_in(collected(doubts_query(rows, doubts)), rows, units, doubts) or Units()
+
+    def _units_in(self, answer: Any, rows: nw.LazyFrame[Any], units: int, doubts: Doubts) -> Units | None:
+        """Return `Units`, or None where an answer does not have what `doubts_query` asks."""
+        if not doubted(doubts).keys() <= {*answer.column_names}:
+            return None
+        spaced, rounded = (
+            name in answer.column_names and any(answer[name].to_pylist()) for name in ("spaced", "rounded")
+        )
+        alike = spaced and collected(alike_query(rows, units=units, texts=doubts.texts))["alike"][0].as_py()
+        return Units(alike=bool(alike), rounded=rounded)
 
 
 def collected(query: nw.LazyFrame[Any]) -> Any:
@@ -245,11 +265,11 @@ class ArrowEngine(NarwhalsEngine):
         names = dict.fromkeys((*own, *unread(frame)))
         return FrameColumns(guarded(partial(plain_table, frame, names)), empty=untyped(frame))
 
-    def _counted(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any) -> Any:
+    def _counted(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any, doubts: Doubts = NO_DOUBTS) -> Any:
         return cells_in_memory(collected(rows), question)
 
-    def _tallied(self, rows: nw.LazyFrame[Any], units: int) -> Tally:
-        return tally_in_memory(collected(rows), units)
+    def _tallied(self, rows: nw.LazyFrame[Any], question: Selection, doubts: Doubts) -> Tally:
+        return tally_in_memory(collected(rows), question)
 
     def _doubted_units(self, rows: nw.LazyFrame[Any], units: int, doubts: Doubts) -> Units:
         return units_in_memory(collected(rows), units, doubts)

@@ -12,14 +12,18 @@ from typing import Any, TypeAlias
 
 import narwhals.stable.v2 as nw
 
-from pkdp_pipeline.engines.question import DRAWN, SPACES, Doubts, keys_of, numbered
+from pkdp_pipeline.engines.question import DRAWN, NO_DOUBTS, SPACES, Doubts, keys_of, numbered
 from pkdp_pipeline.engines.statements import PRIME, SPREAD, WHOLE
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.columns import Selection
 
 
-def cells_query(rows: Rows, question: Selection) -> Rows:
-    """Return the query for (b0, b1, …, n, missing_unit, several_cells), of sums also total, one row per cell."""
+def cells_query(rows: Rows, question: Selection, doubts: Doubts = NO_DOUBTS) -> Rows:
+    """Return the query for (b0, b1, …, n, missing_unit, several_cells), of sums also total, one row per cell.
+
+    With `doubts` it has the answers of `doubts_query` as well, each true in some row or in none: each unit is looked at
+    once, not each row.
+    """
     unit, cell, own = numbered("u", len(question.unit)), keys_of(question), ["v"] if question.bounds else []
     counted = [nw.len().alias("n"), *(nw.col(name).sum().alias("total") for name in own)]
     if not unit:
@@ -54,12 +58,16 @@ def cells_query(rows: Rows, question: Selection) -> Rows:
         homes = _first(rows, unit, [*numbered("o", len(question.order_by)), *cell], question.one_cell)
     missing = is_missing(unit)
     adds = {name: nw.when(~missing).then(clamped(nw.col(name), question)) for name in own}
-    marked = homes.select(*cell, present=as_number(~missing), missing=missing, several=several & ~missing, **adds)
+    looks = doubted(doubts)
+    marked = homes.select(
+        *cell, present=as_number(~missing), missing=missing, several=several & ~missing, **adds, **looks
+    )
     return marked.group_by(*cell).agg(
         nw.col("present").sum().alias("n"),
         *counted[1:],
         nw.col("missing").any().alias("missing_unit"),
         nw.col("several").any().alias("several_cells"),
+        *(nw.col(name).any() for name in looks),
     )
 
 
@@ -71,19 +79,28 @@ def clamped(number: nw.Expr, question: Selection) -> nw.Expr:
     return nw.when(number > most).then(nw.lit(most)).otherwise(below).cast(nw.Int64)
 
 
-def tally_query(rows: Rows, *, units: int) -> Rows:
-    """Return the query for (satisfying, population, missing_unit), one row; ``hit`` says which rows satisfy."""
+def tally_query(rows: Rows, *, units: int, everybody: bool = True, doubts: Doubts = NO_DOUBTS) -> Rows:
+    """Return the query for (satisfying, population, missing_unit), one row; ``hit`` says which rows satisfy.
+
+    Without `everybody` the population means nothing: other rows are left out before units are made, which is most of
+    the work. With `doubts` see `cells_query`.
+    """
     if not units:
         hits = as_number(nw.col("hit")).sum()
         return rows.select(satisfying=hits, population=nw.len()).with_columns(missing_unit=nw.lit(False))
     unit = numbered("u", units)
-    missing = is_missing(unit)
+    missing, looks = is_missing(unit), doubted(doubts)
+    if not everybody:
+        rows = rows.filter(nw.any_horizontal(nw.col("hit"), missing, *looks.values(), ignore_nulls=False))
     people = rows.group_by(*unit).agg(nw.col("hit").any())
     marked = people.select(
-        satisfying=as_number(nw.col("hit") & ~missing), population=as_number(~missing), missing=missing
+        satisfying=as_number(nw.col("hit") & ~missing), population=as_number(~missing), missing=missing, **looks
     )
     return marked.select(
-        nw.col("satisfying").sum(), nw.col("population").sum(), nw.col("missing").any().alias("missing_unit")
+        nw.col("satisfying").sum(),
+        nw.col("population").sum(),
+        nw.col("missing").any().alias("missing_unit"),
+        *(nw.col(name).any() for name in looks),
     )
 
 

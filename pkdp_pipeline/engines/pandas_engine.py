@@ -64,7 +64,7 @@ class PandasEngine:
         selected = None if question.where is None else selected_rows(frame, question.where)
         columns = _units(_column(frame, name) for name in question.unit)
         columns["hit"] = np.ones(len(frame), dtype=bool) if selected is None else selected
-        return tally_in_memory(_table(columns), len(question.unit))
+        return tally_in_memory(_table(columns), question)
 
     def units(self, frame: pd.DataFrame, unit: tuple[str, ...]) -> Units:
         """See `Engine.units`."""

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from pkdp_pipeline.engines.memory import cells_in_memory
 from pkdp_pipeline.engines.narwhals_engine import FrameColumns, NarwhalsEngine, collected, guarded
-from pkdp_pipeline.engines.narwhals_queries import cells_query, clamped, most_frequent
-from pkdp_pipeline.engines.question import DRAWN, keys_of, numbered, wrong_where
+from pkdp_pipeline.engines.narwhals_queries import cells_query, clamped, doubted, most_frequent
+from pkdp_pipeline.engines.question import DRAWN, NO_DOUBTS, Doubts, Tally, keys_of, numbered, wrong_where
 from pkdp_pipeline.model.columns import Selection, check_columns
 
 
@@ -33,10 +33,21 @@ class PolarsEngine(NarwhalsEngine):
         empty = guarded(lambda: [name for name, kind in frame.lazy().collect_schema().items() if kind == pl.Null])
         return FrameColumns(frame.lazy().with_columns(pl.col(empty).cast(pl.String)) if empty else frame, empty=empty)
 
-    def _counted(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any) -> Any:
+    def _tallied(self, rows: nw.LazyFrame[Any], question: Selection, doubts: Doubts) -> Tally:
+        if question.everybody or len(question.unit) != 1:
+            return super()._tallied(rows, question, doubts)
+        person = nw.col("u0")
+        answer = rows.select(
+            satisfying=person.filter(nw.col("hit")).drop_nulls().n_unique(),
+            missing_unit=person.is_null().any(),
+            **{name: doubt.any() for name, doubt in doubted(doubts).items()},
+        )
+        return self._tally_of(collected(answer), rows, question, doubts)
+
+    def _counted(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any, doubts: Doubts = NO_DOUBTS) -> Any:
         units, keys = numbered("u", len(question.unit)), keys_of(question)
         if not units or question.one_cell == "first":
-            return super()._counted(rows, question, frame)
+            return super()._counted(rows, question, frame, doubts)
         drawn = question.one_cell in DRAWN or question.cells_per_unit > 1
         if isinstance(frame, pl.DataFrame) and (drawn or len(units) == 1):
             # It is in memory already: its columns are named, not copied.
@@ -55,7 +66,7 @@ class PolarsEngine(NarwhalsEngine):
             drawn_by = question if question.one_cell == "error" else replace(question, one_cell="hash")
             return cells_in_memory(collected(pairs), drawn_by)
         if question.bounds or len(units) > 1 or rows.collect_schema()["u0"] == nw.String:
-            return cells_query(rows, question).to_native().collect(engine="streaming").to_arrow()
+            return cells_query(rows, question, doubts).to_native().collect(engine="streaming").to_arrow()
         return _by_cell(rows, keys)
 
 

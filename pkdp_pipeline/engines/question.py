@@ -1,8 +1,12 @@
-"""An engine's question, its answer, the protocol every engine follows, and which engine counts a frame."""
+"""An engine's question, its answer, the protocol every engine follows, which engine counts a frame, and known files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import MappingProxyType
@@ -13,6 +17,7 @@ from pkdp_pipeline.model.columns import Selection
 from pkdp_pipeline.plugins import hooks
 
 if TYPE_CHECKING:
+    import duckdb
     import numpy as np
     import numpy.typing as npt
     import pandas as pd
@@ -126,12 +131,14 @@ class CellCounts:
         )
 
 
-def answered(cells: Any, counts: npt.NDArray[np.int64], *, missing_unit: bool, several_cells: bool = False) -> Any:
-    """Return an Arrow table of cells with what a query about units in cells adds: n and the two answers."""
+def answered(
+    cells: Any, counts: npt.NDArray[np.int64], *, missing_unit: bool, several_cells: bool = False, **looks: bool
+) -> Any:
+    """Return an Arrow table of cells with what a query about units in cells adds: n, the two answers, and `looks`."""
     import pyarrow as pa
 
     answer = cells.append_column("n", pa.array(counts, pa.int64()))
-    for name, value in (("missing_unit", missing_unit), ("several_cells", several_cells)):
+    for name, value in {"missing_unit": missing_unit, "several_cells": several_cells, **looks}.items():
         answer = answer.append_column(name, pa.repeat(value, len(counts)))
     return answer
 
@@ -228,6 +235,115 @@ def wrong_where(where: object, allowed: str) -> ArgumentError:
         f"where must be {allowed}, not {kind.__name__ if package == 'builtins' else f'{package}.{kind.__name__}'}; "
         "anything else: filter the frame itself, or add a boolean column to it."
     )
+
+
+#: What was looked at and is in no doubt. A file counts from some seconds after it was written, which its times tell.
+_KNOWN: dict[object, bool] = {}
+_MAX_KNOWN, _SETTLED_NANOSECONDS = 4096, 2 * 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A look at names in Parquet files: those of all rows, and those of the rows that are read; `places` has both.
+
+    `is_known`: whether files in this state, and so the rows of any condition, were looked at before in this process.
+    """
+
+    files: ParquetFiles | None = None
+    places: tuple[object, ...] = ()
+    is_known: bool = False
+    is_settled: bool = False
+
+    @classmethod
+    def of(cls, files: ParquetFiles, read: object) -> Look:
+        """Return the look at what is `read` of files in the state in which they are now."""
+        states = []
+        try:
+            for name in files.names:
+                with open(name, "rb") as file:  # what is opened is as new as what DuckDB opens, also on a network
+                    states.append(os.fstat(file.fileno()))
+        except OSError:
+            return cls()
+        same = tuple(
+            (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns) for state in states
+        )
+        newest = max(max(state.st_mtime_ns, state.st_ctime_ns) for state in states)
+        places = tuple((files.reading, conditions, same, read) for conditions in ("", files.conditions))
+        return cls(
+            files, places, any(place in _KNOWN for place in places), newest < time.time_ns() - _SETTLED_NANOSECONDS
+        )
+
+    def passed(self) -> None:
+        """Keep that no name is in doubt."""
+        if self.places and self.is_settled:
+            if len(_KNOWN) >= _MAX_KNOWN:
+                _KNOWN.clear()
+            _KNOWN[self.places[-1]] = True
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetFiles:
+    """Local Parquet files of which a relation has all rows, or those of some conditions, and the columns as they are.
+
+    `reading`, `conditions`: how, as text; the latter is empty for all rows.
+    """
+
+    names: tuple[str, ...]
+    reading: str
+    conditions: str
+
+
+def parquet_files(relation: duckdb.DuckDBPyRelation, parser: duckdb.DuckDBPyConnection) -> ParquetFiles | None:
+    """Return what a relation reads; None unless it is read from files alone, as its syntax tree says.
+
+    Conditions leave rows out, and change no value. A macro that took the name of DuckDB's own reader is not noticed.
+    """
+    import duckdb
+
+    conditions = []
+    with suppress(duckdb.Error, LookupError, TypeError, AttributeError):
+        text = relation.sql_query()
+        if "parquet" not in text:
+            return None
+        written = "SELECT json_serialize_sql(?::VARCHAR), json_serialize_sql('SELECT * FROM parquet_scan([])')"
+        answer = parser.execute(written, [text]).fetchone() or ()
+        trees = [json.loads(tree, object_hook=_without_places) for tree in answer]
+        (node,), (plain,) = ([statement["node"] for statement in tree["statements"]] for tree in trees)
+        while True:
+            table, condition = node.pop("from_table"), node.pop("where_clause")
+            conditions += [condition] if condition else []
+            if node != {key: plain[key] for key in node} or table["sample"] or table["column_name_alias"]:
+                return None
+            if table["type"] != "SUBQUERY":
+                break
+            node = table["subquery"]["node"]
+        reading, read = json.dumps(table["function"]), json.dumps(conditions)
+        names = tuple(_texts(table["function"]))
+        local = bool(names) and all(name and not any(sign in name for sign in "*?[{") for name in names)
+        own = table["function"]["function_name"] in ("parquet_scan", "read_parquet")
+        # Its arguments are constants, at most in a list.
+        if own and local and reading.count('"function_name"') <= 2 and '"SUBQUERY"' not in reading + read:
+            return ParquetFiles(names, reading, read if conditions else "")
+    return None
+
+
+def _without_places(node: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in node.items() if "query_location" not in name}
+
+
+def _texts(reading: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the files that a call names first, alone or in a list; an error, or no text, where it does otherwise."""
+
+    def parts(call: Mapping[str, Any]) -> list[Any]:
+        if "children" in call:  # DuckDB 1
+            return list(call["children"])
+        return [argument["expression"] for argument in call["arguments"]]
+
+    first = parts(reading)[0]
+    if first["class"] == "FUNCTION" and first["function_name"] != "list_value":
+        raise LookupError
+    for value in parts(first) if first["class"] == "FUNCTION" else [first]:
+        yield value["literal"]["text"] if "literal" in value else value["value"]["value"]
 
 
 _OURS = "pkdp_pipeline"

@@ -30,12 +30,15 @@ from pkdp_pipeline.engines.question import (
     DRAWN,
     NO_DOUBTS,
     Doubts,
+    Look,
+    ParquetFiles,
     Tally,
     Units,
     answered,
     guarded,
     not_counted,
     numbered,
+    parquet_files,
 )
 from pkdp_pipeline.engines.statements import (
     BITS,
@@ -205,25 +208,48 @@ class Rows:
         """
         if units and not everybody and self.is_stored():
             return Tally.of(self.run(hits_statement(units=units)))
-        answer = self.run(tally_statement(units=units, everybody=everybody, doubts=doubts))
-        return replace(Tally.of(answer), units=self._doubted_units(answer, units, doubts) if doubts else None)
+        answer, found_units = self._looking(
+            units, doubts, lambda unknown: tally_statement(units=units, everybody=everybody, doubts=unknown)
+        )
+        return replace(Tally.of(answer), units=found_units if doubts else None)
+
+    def _looking(self, units: int, doubts: Doubts, statement: Callable[[Doubts], str]) -> tuple[Any, Units]:
+        """Run the statement of these doubts; and return what `units` does, which its ``doubtful`` says."""
+        look = self._look(units, doubts)
+        answer = self.run(statement(NO_DOUBTS if look.is_known else doubts))
+        if not look.is_known:
+            return answer, self._doubted_units(answer, units, doubts, look)
+        # What was read is what was looked at, unless the files were changed meanwhile.
+        return answer, Units() if self._look(units, doubts, look.files).is_known else self.units(units, doubts)
 
     def units(self, units: int, doubts: Doubts) -> Units:
         """See `Engine.units`."""
-        if not doubts:
+        look = self._look(units, doubts)
+        if not doubts or look.is_known:
             return Units()
         answer = self.run(f"SELECT count(*) AS n, {doubtful(doubts)} AS doubtful FROM pkdp_rows")
-        return self._doubted_units(answer, units, doubts)
+        return self._doubted_units(answer, units, doubts, look)
 
-    def _doubted_units(self, answer: Any, units: int, doubts: Doubts) -> Units:
+    def _look(self, units: int, doubts: Doubts, files: ParquetFiles | None = None) -> Look:
+        if doubts and self.condition == "true":
+            with _kept(os.getpid()).cursor() as parser:
+                files = files or parquet_files(self.relation, parser)
+        read = self.selected[:units], doubts.texts, *doubts.reals.items()
+        return Look() if files is None else Look.of(files, read)
+
+    def _doubted_units(self, answer: Any, units: int, doubts: Doubts, look: Look) -> Units:
         """Return what `units` does, given in ``doubtful`` whether a name is to be looked at."""
         import pyarrow.compute as pc
 
         # Whether a stream is refused must not depend on its names. DuckDB 1 says nothing of one that was read before.
         again = "SELECT 1 FROM pkdp_rows LIMIT 1"
-        if doubts and not len(self.run(again)) and pc.any(pc.greater(answer["n"], 0)).as_py():
+        once = bool(doubts) and not look.places and not len(self.run(again))
+        if once and pc.any(pc.greater(answer["n"], 0)).as_py():
             raise not_counted("its rows can be read only once, and names of text or reals are looked at as well")
-        return self.doubted(units, doubts) if pc.any(answer["doubtful"]).as_py() else Units()
+        if pc.any(answer["doubtful"]).as_py():
+            return self.doubted(units, doubts)
+        look.passed()
+        return Units()
 
     def doubted(self, units: int, doubts: Doubts) -> Units:
         """Return what `units` does, without a first look that most names pass."""
@@ -308,8 +334,9 @@ class Rows:
         import pyarrow.compute as pc
 
         keys, units = numbered("b", len(question.by)), len(question.unit)
-        coded = self.run(homes_statement(units=units, keys=len(keys), doubts=doubts))
-        doubted = self._doubted_units(coded, units, doubts)
+        coded, doubted = self._looking(
+            units, doubts, lambda unknown: homes_statement(units=units, keys=len(keys), doubts=unknown)
+        )
         cells, homes = coded.filter(coded["is_cell"]), coded.filter(pc.invert(coded["is_cell"]))
         present = homes.filter(pc.invert(homes["nobody"]))
         joined = present["code"].to_numpy()

@@ -248,10 +248,10 @@ def doubtful(doubts: Doubts) -> str:
     Of text it compares a first and a last character with spaces, which is quicker than to trim, and may say yes of
     other signs.
     """
-    spaces = ", ".join(f"chr({ord(space)})" for space in SPACES)
+    # One literal: DuckDB plans a list of 29 signs for as long as it counts a day of 30,000 rows.
     spaced = [
         f"CASE WHEN strlen({text}) = length({text}) THEN {text} < '!' OR ({text})[-1] < '!' "
-        f"ELSE ({text})[1] IN ({spaces}) OR ({text})[-1] IN ({spaces}) END"
+        f"ELSE contains('{SPACES}', ({text})[1]) OR contains('{SPACES}', ({text})[-1]) END"
         for text in (f"{name}::VARCHAR" for name in doubts.texts)
     ]
     rounded = [f"abs({name}) BETWEEN {least} AND {sys.float_info.max}" for name, least in doubts.reals.items()]

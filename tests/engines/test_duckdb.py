@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections import Counter
 from importlib.util import find_spec
@@ -17,7 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from thorough import examples, few, spread, thinned
 
-from pkdp_pipeline.engines import ENGINES, Selection, engine_for
+from pkdp_pipeline.engines import ENGINES, Selection, engine_for, rows
+from pkdp_pipeline.engines import question as engine_question
 from pkdp_pipeline.engines.question import guarded as told_by_duckdb
 from pkdp_pipeline.engines.relation_engine import predicate_sql
 from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
@@ -519,3 +521,102 @@ def test_no_instant_depends_on_the_time_zone_of_a_session(query):
             connection.execute(f"SET TimeZone = '{zone}'")
             tally = engine_for(relation).tally(relation, Selection(unit=(), where="at > '2020-01-01 02:00:00+01:00'"))
             assert tally.satisfying == 1
+
+
+NAMES = [f"p{i} of the town" for i in range(20)]
+
+
+def written(path, names):
+    pq.write_table(pa.table({"name": names, "town": ["a", "b"] * (len(names) // 2)}), path)
+    return path
+
+
+@pytest.fixture
+def looks(monkeypatch):
+    """Forget files that are known, let new ones count as settled, and return whether each counting looks at names."""
+    looks, plain = [], rows.homes_statement
+    monkeypatch.setattr(engine_question, "_KNOWN", {})
+    monkeypatch.setattr(engine_question, "_SETTLED_NANOSECONDS", -(10**12))
+    monkeypatch.setattr(rows, "homes_statement", lambda **parts: looks.append(bool(parts["doubts"])) or plain(**parts))
+    return looks
+
+
+def alike(path, condition=""):
+    relation = duckdb.read_parquet(str(path))
+    relation = relation.filter(condition) if condition else relation
+    return engine_for(relation).cells(relation, Selection(unit=("name",), by=("town",))).units.alike
+
+
+def test_names_of_a_file_are_looked_at_once_under_any_condition(tmp_path, looks):
+    path = written(tmp_path / "rows.parquet", NAMES)
+    assert not alike(path, "town = 'a'")
+    assert not alike(path, "town = 'a'")
+    assert not alike(path)  # more rows than those of the condition
+    assert not alike(path, "town = 'b'")
+    assert looks == [True, False, True, False]
+    relation = duckdb.read_parquet(str(path)).project("name || ' ' AS name, town")
+    assert not engine_for(relation).cells(relation, Selection(unit=("name",), by=("town",))).units.alike
+    assert looks[4:] == [True]
+
+
+def test_a_file_that_was_changed_is_looked_at_again(tmp_path, looks):
+    path, changed = written(tmp_path / "rows.parquet", NAMES), [*NAMES[:-1], NAMES[0] + " "]
+    assert not alike(path)
+    times = path.stat()
+    written(path, changed)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert alike(path)
+    assert alike(path)  # what is in doubt is looked at every time
+    written(tmp_path / "other.parquet", NAMES)
+    assert not alike(tmp_path / "other.parquet")
+    os.replace(path, tmp_path / "other.parquet")
+    assert alike(tmp_path / "other.parquet")
+    assert looks == [True] * 5
+
+
+def test_a_file_that_is_changed_while_it_is_counted_is_looked_at_again(tmp_path, looks, monkeypatch):
+    path, plain = written(tmp_path / "rows.parquet", NAMES), rows.Rows.run
+    assert not alike(path)
+
+    def run(self, statement):
+        answer = plain(self, statement)
+        if len(looks) == 2:
+            written(path, [*NAMES[:-1], NAMES[0] + " "])
+        return answer
+
+    monkeypatch.setattr(rows.Rows, "run", run)
+    assert alike(path)
+    assert looks == [True, False]
+
+
+def test_a_file_that_was_just_written_is_not_known(tmp_path, looks, monkeypatch):
+    monkeypatch.setattr(engine_question, "_SETTLED_NANOSECONDS", 10**15)  # its next change may bear the same time
+    path = written(tmp_path / "rows.parquet", NAMES)
+    assert not alike(path)
+    assert not alike(path)
+    assert looks == [True, True]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM read_parquet('{0}') WHERE town IN (SELECT town FROM read_parquet('{0}'))",
+        "SELECT * REPLACE (town AS name) FROM read_parquet('{0}')",
+        "SELECT * FROM read_parquet('{0}') AS other(name, town)",
+        "SELECT DISTINCT * FROM read_parquet('{0}')",
+        "SELECT * FROM read_parquet('{0}') UNION ALL SELECT * FROM read_parquet('{0}')",
+        "SELECT * FROM read_parquet('{0}'), range(2)",
+        "SELECT * FROM read_parquet('{1}')",
+        "SELECT * FROM read_parquet(['{0}', '{0}' || ''])",
+        "SELECT * FROM (SELECT town AS name, town FROM read_parquet('{0}'))",
+        "FROM '{0}' LIMIT 3",
+    ],
+)
+def test_relations_that_are_not_a_file_or_some_of_its_rows_are_not_known(tmp_path, statement):
+    path = written(tmp_path / "rows.parquet", NAMES)
+    with duckdb.connect() as connection:
+        relation = connection.sql(statement.format(path, tmp_path / "*.parquet"))
+        assert engine_question.parquet_files(relation, connection) is None
+        plain = engine_question.parquet_files(connection.read_parquet(str(path)), connection)
+        assert plain.names == (str(path),)
+        assert plain.conditions == ""

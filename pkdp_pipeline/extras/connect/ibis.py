@@ -19,7 +19,7 @@ import narwhals.stable.v2 as nw
 from pkdp_pipeline.engines.narwhals_columns import BYTES
 from pkdp_pipeline.engines.narwhals_engine import FrameColumns, NarwhalsEngine, guarded
 from pkdp_pipeline.engines.narwhals_queries import backend_of
-from pkdp_pipeline.engines.question import wrong_where
+from pkdp_pipeline.engines.question import NO_DOUBTS, Doubts, wrong_where
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs.environment import refusal
 from pkdp_pipeline.jobs.sources.source import (
@@ -64,13 +64,13 @@ class IbisEngine(NarwhalsEngine):
             frame = guarded(lambda: _with_bytes(frame, texts))
         return FrameColumns(frame, empty=empty, regex=backend in _READ_RE2)
 
-    def _counted(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any) -> Any:
+    def _counted(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any, doubts: Doubts = NO_DOUBTS) -> Any:
         if question.one_cell != "first" or backend_of(frame) not in _ORDER_BY_LANGUAGE:
-            return super()._counted(rows, question, frame)
+            return super()._counted(rows, question, frame, doubts)
         # Keys are ordered as well, and are bytes until they are here.
         native = rows.to_native()
         texts = {name: name for name in native.columns if name[0] in "bo" and _is_text(native, name)}
-        answer = super()._counted(nw.from_native(_with_bytes(native, texts)).lazy(), question, frame)
+        answer = super()._counted(nw.from_native(_with_bytes(native, texts)).lazy(), question, frame, doubts)
         for place, name in enumerate(answer.column_names):
             if name in texts:
                 answer = answer.set_column(place, name, answer[name].cast("string"))

@@ -15,7 +15,7 @@ import numpy as np
 from pkdp_pipeline.engines.narwhals_columns import to_public
 from pkdp_pipeline.engines.narwhals_engine import FrameColumns, NarwhalsEngine, collected, guarded
 from pkdp_pipeline.engines.narwhals_queries import as_number, cells_query, doubted, is_missing
-from pkdp_pipeline.engines.question import CellCounts, Tally, answered, numbered
+from pkdp_pipeline.engines.question import NO_DOUBTS, CellCounts, Doubts, Tally, answered, numbered
 from pkdp_pipeline.engines.statements import MAX_CODES, counted_by_code, joinable
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.model.columns import Selection
@@ -30,13 +30,12 @@ class SparkEngine(NarwhalsEngine):
         empty = guarded(lambda: [field.name for field in frame.schema if field.dataType.typeName() == "void"])
         return FrameColumns(guarded(partial(_plain, frame, empty)), empty=empty)
 
-    def _counted(self, rows: Any, question: Selection, frame: Any) -> Any:
+    def _counted(self, rows: Any, question: Selection, frame: Any, doubts: Doubts = NO_DOUBTS) -> Any:
         if question.unit and question.counts_in_one_cell:
-            units, keys = len(question.unit), len(question.by)
-            answer = _by_code(rows.to_native(), units=units, keys=keys)
+            answer = _by_code(rows.to_native(), units=len(question.unit), keys=len(question.by), doubts=doubts)
             if answer is not None:
                 return answer
-        return super()._counted(rows, question, frame)
+        return super()._counted(rows, question, frame, doubts)
 
 
 @dataclass(slots=True, eq=False)
@@ -131,31 +130,38 @@ _MAX_CODE, _MISSING = 2**30, 2**31 - 1
 _MASK = 2**32 - 1
 
 
-def _by_code(rows: Any, *, units: int, keys: int) -> Any:
+def _by_code(rows: Any, *, units: int, keys: int, doubts: Doubts = NO_DOUBTS) -> Any:
     """Return the answer of `cells_query`, or None where a unit might have several cells or a code does not help.
 
-    An aggregate of numbers has a hash table in Spark; the smallest and largest text of a unit would need a sort.
+    An aggregate of numbers has a hash table in Spark; the smallest and largest text of a unit would need a sort. The
+    cells and their hashes are listed by the same action.
     """
+    import pyarrow.compute as pc
     from pyspark.sql import functions
     from pyspark.sql.types import ByteType, IntegerType, LongType, ShortType
 
     cell = numbered("b", keys)
     if keys == 1 and isinstance(rows.schema["b0"].dataType, (ByteType, ShortType, IntegerType, LongType)):
-        return _by_number(rows, units)
+        return _by_number(rows, units, doubts)
     if not _is_stored(rows):
         return None
     # A missing key leaves a hash as it was: that it is missing is hashed too.
     code = functions.xxhash64(*cell, *(functions.col(name).isNull() for name in cell)).alias("code")
-    cells = rows.groupBy(*cell).agg(functions.lit(1)).select(*cell, code).limit(MAX_CODES + 1).toArrow()
+    listed = rows.groupBy(*cell).agg(functions.lit(1)).select(*cell, code)
+    most = 2 * MAX_CODES + 1
+    answer = listed.unionByName(_homes(rows, units, code, doubts), allowMissingColumns=True).limit(most + 1).toArrow()
+    if len(answer) > most:
+        return None
+    cells, homes = answer.filter(pc.is_null(answer["n"])), answer.filter(pc.is_valid(answer["n"]))
     codes = cells["code"].to_numpy().view(np.uint64)
+    often, asides = _read(homes, doubts)
     if not joinable(codes):
         return None
-    often, missing = _homes(rows, units, code, most=len(codes))
     counts = counted_by_code(codes, {home % 2**64: n for home, n in often.items()})  # Spark's numbers have a sign
-    return None if counts is None else answered(cells.drop_columns("code"), counts, missing_unit=missing)
+    return None if counts is None else answered(cells.select(cell), counts, **asides)
 
 
-def _by_number(rows: Any, units: int) -> Any:
+def _by_number(rows: Any, units: int, doubts: Doubts) -> Any:
     """Do what `_by_code` does for cells that are whole numbers: the number and its complement are the code.
 
     Of two numbers one has a bit that the other lacks: joined, the bit is in both halves. So no list of the cells is
@@ -170,29 +176,34 @@ def _by_number(rows: Any, units: int) -> Any:
         number.bitwiseAND(_MASK)
     )
     coded = functions.when(key.isNull() | key.between(-_MAX_CODE, _MAX_CODE), halves).otherwise(-1)
-    counts, missing = _homes(rows, units, coded.alias("code"), most=MAX_CODES)
+    counts, asides = _read(_homes(rows, units, coded.alias("code"), doubts).limit(MAX_CODES + 2).toArrow(), doubts)
     cells = {home & _MASK: n for home, n in counts.items() if (home ^ (home >> 32)) & _MASK == _MASK}
-    if not counts or len(cells) < len(counts):
+    if not counts or len(cells) < len(counts) or len(counts) > MAX_CODES:
         return None
     numbers = [None if low == _MISSING else low - (low >> 31 << 32) for low in cells]
     types = {"tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64()}
     named = pa.table({"b0": pa.array(numbers, types[rows.schema["b0"].dataType.simpleString()])})
-    return answered(named, np.array(list(cells.values())), missing_unit=missing)
+    return answered(named, np.array(list(cells.values())), **asides)
 
 
-def _homes(rows: Any, units: int, code: Any, *, most: int) -> tuple[dict[int, int], bool]:
-    """Return how many units have each joined code, and whether a unit is missing; no unit's code if there are more."""
+def _homes(rows: Any, units: int, code: Any, doubts: Doubts) -> Any:
+    """Return a frame of (code, n, …): how many units have each joined code, NULL for what is no unit; see `doubted`."""
     from pyspark.sql import functions
 
-    unit, nobody = numbered("u", units), functions.lit(False)
-    for name in unit:
-        nobody = nobody | functions.col(name).isNull()
+    unit = numbered("u", units)
     joined = rows.select(*unit, code).groupBy(*unit).agg(functions.bit_or("code").alias("code"))
-    homes = joined.select(functions.when(~nobody, functions.col("code")).alias("home"))
-    answer = homes.groupBy("home").agg(functions.count(functions.lit(1)).alias("n")).limit(most + 2).toArrow()
-    counts = dict(zip(answer["home"].to_pylist(), answer["n"].to_pylist(), strict=True))
+    homes = nw.from_native(joined).lazy()
+    home = nw.when(~is_missing(unit)).then(nw.col("code"))
+    marked = homes.select(code=home, **doubted(doubts)).to_native()
+    looks = (functions.bool_or(name).alias(name) for name in doubted(doubts))
+    return marked.groupBy("code").agg(functions.count(functions.lit(1)).alias("n"), *looks)
+
+
+def _read(homes: Any, doubts: Doubts) -> tuple[dict[int, int], dict[str, bool]]:
+    """Return how many units have each joined code, and, of all rows, whether a unit is missing or doubted."""
+    counts = dict(zip(homes["code"].to_pylist(), homes["n"].to_pylist(), strict=True))
     missing = counts.pop(None, None) is not None
-    return (counts, missing) if len(counts) <= most else ({-1: 1}, missing)
+    return counts, {"missing_unit": missing} | {name: any(homes[name].to_pylist()) for name in doubted(doubts)}
 
 
 def _is_stored(rows: Any) -> bool:

@@ -344,7 +344,8 @@ class JobSession:
 
     def _write(self, period: _Period, *, alone: bool) -> None:
         result, beside = period.result, self._ledger.beside(period.publications[0].question.facts())
-        head, result.together = beside[-1].hash, Together.of(beside)
+        certificates = [published.release.certificate for published in result.releases]
+        head, result.together = beside[-1].hash, Together.of(beside, certificates)
         with _published():
             own(self.job)
             write_period(result)

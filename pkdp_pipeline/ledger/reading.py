@@ -149,6 +149,7 @@ def rehearsal(ledger: Ledger) -> Iterator[Ledger]:
                 evidence=list(terms.evidence),
             )
             trial.target = ledger.target
+            trial.records.parts = ledger.records.parts  # named by what they hold, so what is read stays true
             yield trial
             raise _TakenBack
     except _TakenBack:

@@ -8,7 +8,7 @@ import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -65,8 +65,10 @@ class SqliteDatabase:
             if not os.path.exists(self._file):
                 self._make_file(Path(os.path.realpath(self._file)))
         with self._errors():
+            # Short tries, so that `waiting` is called between them; see `_patiently`.
+            seconds = min(database.WAIT_SECONDS, database.LOCK_SECONDS)
             self._connection = sqlite3.connect(
-                self._file, timeout=database.LOCK_SECONDS, isolation_level=None, check_same_thread=False
+                self._file, timeout=seconds, isolation_level=None, check_same_thread=False
             )
         try:
             with self._errors():
@@ -91,7 +93,7 @@ class SqliteDatabase:
         """Run one statement with ``:name`` placeholders and return its rows."""
         self._check_process()
         with self._lock, self._errors():
-            return self._connection.execute(sql, parameters).fetchall()
+            return self._patiently(sql, parameters)
 
     @contextmanager
     def transaction(self, dataset: str) -> Iterator[None]:
@@ -201,25 +203,19 @@ class SqliteDatabase:
             )
 
     def _pragma(self, name: str) -> int:
-        return int(self._connection.execute(f"PRAGMA {name}").fetchone()[0])
+        return int(self._patiently(f"PRAGMA {name}")[0][0])
 
-    def _patiently(self, sql: str) -> list[tuple[Any, ...]]:
-        """Run a statement that may have to wait for another writer; who waits can be told to stop."""
+    def _patiently(self, sql: str, parameters: Mapping[str, Any] | tuple[()] = ()) -> list[tuple[Any, ...]]:
+        """Run a statement that may have to wait for another process; who waits can be told to stop."""
         deadline = time.monotonic() + database.LOCK_SECONDS
-        timeout = min(database.WAIT_SECONDS, database.LOCK_SECONDS)
-        self._connection.execute(f"PRAGMA busy_timeout = {int(timeout * 1000)}")
-        try:
-            # Short tries, so that `waiting` is called between them, until the deadline of a plain wait.
-            while True:
-                try:
-                    return self._connection.execute(sql).fetchall()
-                except sqlite3.OperationalError as error:
-                    if _primary(error) not in _LOCKED or time.monotonic() >= deadline:
-                        raise
-                database.waiting()
-                time.sleep(0.02)
-        finally:
-            self._connection.execute(f"PRAGMA busy_timeout = {int(database.LOCK_SECONDS * 1000)}")
+        while True:
+            try:
+                return self._connection.execute(sql, parameters).fetchall()
+            except sqlite3.OperationalError as error:
+                if _primary(error) not in _LOCKED or time.monotonic() >= deadline:
+                    raise
+            database.waiting()
+            time.sleep(0.02)
 
     @contextmanager
     def _begun(self, begin: str) -> Iterator[None]:
@@ -233,7 +229,7 @@ class SqliteDatabase:
             try:
                 yield
                 with self._errors():
-                    self._connection.execute("COMMIT")
+                    self._patiently("COMMIT")
             except BaseException:
                 # A rollback that fails too must not hide what went wrong; SQLite then rolls back when it closes.
                 with suppress(sqlite3.Error):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import takewhile
@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Self
 
 from pkdp_pipeline.errors import PkdpError, TemporaryError
 from pkdp_pipeline.jobs.checks import CheckedDay, check_input, check_output
-from pkdp_pipeline.jobs.dry_run import check_folder, check_ledger, check_together, in_job_words, own, plan_day, plan_job
+from pkdp_pipeline.jobs.dry_run import (
+    charge_day,
+    check_folder,
+    check_ledger,
+    check_together,
+    give_back,
+    in_job_words,
+    own,
+    plan_day,
+    plan_job,
+)
 from pkdp_pipeline.jobs.job import Job, open_source
 from pkdp_pipeline.jobs.outputs import check_outputs, summarise, write_period
 from pkdp_pipeline.jobs.outputs.files import is_writable, job_lock, make_folder, remove_leftovers, write_atomically
@@ -25,11 +35,12 @@ from pkdp_pipeline.jobs.steps import (
     check_records,
     forget_rows,
     keep_rows,
+    outputs_only,
     recorded,
     steps_of,
 )
 from pkdp_pipeline.jobs.stopping import Stopping, interruptible
-from pkdp_pipeline.ledger import Entry, Ledger
+from pkdp_pipeline.ledger import Entry, Ledger, Reservation
 from pkdp_pipeline.ledger.reading import is_begun, rehearsal
 from pkdp_pipeline.ledger.totals import Together
 from pkdp_pipeline.model.question import Question
@@ -239,7 +250,7 @@ class JobSession:
         Other plugins take their last step, too. None where no report is asked for, or nothing is published. Raises
         `PkdpError` if it cannot be made or written; what is published stays published.
         """
-        with _published():
+        with outputs_only():
             reports = [step.all_published(self.job) for step in self._steps]
         return next(filter(None, reports), None)
 
@@ -305,25 +316,30 @@ class JobSession:
         self._plan(period)
 
     def _publish(self, period: _Period) -> None:
-        """Publish release after release."""
-        result = period.result
-        for table, publication in zip(self.job.release, period.publications, strict=True):
-            self.stopping.check()
-            try:
+        """Charge a period's releases together, and publish one after another; what is not published is given back."""
+        result, reading, publications = period.result, self._reading, period.publications
+        charged = charge_day(self.job, self._ledger, publications, reading) if period.to_read else []
+        try:
+            for table, publication in zip(self.job.release, publications, strict=True):
+                self.stopping.check()
+                dated, reservation = replace(publication, reading=reading), charged.pop(0) if charged else None
                 with in_job_words(table.name):
-                    release = self._published(period, table, replace(publication, reading=self._reading))
-            except PkdpError as error:
-                if not result.releases:
-                    raise
-                with suppress(PkdpError):
-                    write_period(result)
-                others = ", ".join(repr(release.declared.name) for release in result.releases)
-                raise type(error)(
-                    f"{error} Only {others} was published before release {table.name!r}; running again replays that."
-                ) from error
-            result.releases += (JobRelease(declared=table, release=release),)
+                    release = self._published(period, table, dated, reservation)
+                result.releases += (JobRelease(declared=table, release=release),)
+        except BaseException as error:
+            give_back(self._ledger, charged)
+            if not result.releases or not isinstance(error, PkdpError):
+                raise
+            with suppress(PkdpError):
+                write_period(result)
+            others = ", ".join(repr(release.declared.name) for release in result.releases)
+            raise type(error)(
+                f"{error} Only {others} was published before release {table.name!r}; running again replays that."
+            ) from error
 
-    def _published(self, period: _Period, table: ReleaseTable, publication: Publication) -> Release:
+    def _published(
+        self, period: _Period, table: ReleaseTable, publication: Publication, charged: Reservation | Entry | None
+    ) -> Release:
         question = publication.question
 
         def counted() -> Counted:
@@ -337,7 +353,7 @@ class JobSession:
         def check(release: Release) -> None:
             check_output(release, table, rows=None if period.checked is None else period.checked.rows)
 
-        release = publish(counted, publication, check=check)
+        release = publish(counted, publication, check=check, reserved=charged)
         if release.replayed:  # it is another run's, or was there before
             check_output(release, table)
         return release
@@ -346,7 +362,7 @@ class JobSession:
         result, beside = period.result, self._ledger.beside(period.publications[0].question.facts())
         certificates = [published.release.certificate for published in result.releases]
         head, result.together = beside[-1].hash, Together.of(beside, certificates)
-        with _published():
+        with outputs_only():
             own(self.job)
             write_period(result)
             write_atomically(result.summary, summarise(result, head).encode())
@@ -385,15 +401,3 @@ def run_job(job: Job, day: date, *, revise: bool = False, stopping: Stopping | N
         result = session.run(day, revise=revise)
         result.total = session.total()
     return result
-
-
-@contextmanager
-def _published() -> Iterator[None]:
-    """Say, where only outputs are missing, that the releases themselves are safe."""
-    try:
-        yield
-    except PkdpError as error:
-        raise type(error)(
-            f"{error} The releases are published, and charged once: run again with the same date, and the "
-            "outputs are written from the ledger."
-        ) from error

@@ -332,8 +332,11 @@ class Question(Selection):
         object.__setattr__(self, "_facts", facts := Facts(**same, **described, by=self.grouping or None))
         return facts
 
-    def context(self, dataset: str | None = None) -> Context:
-        """Return the public facts that its statement depends on; with a data set, those of one that a ledger knows."""
+    def context(self, dataset: str | None = None, **beside: Any) -> Context:
+        """Return the public facts that its statement depends on; with a data set, those of one that a ledger knows.
+
+        `beside`: further fields, which depend on what is published.
+        """
         named = ("unit", "missing_unit", "one_cell", "cells_per_unit", "table", "units", "checks")
         same: dict[str, Any] = {name: getattr(self, name) for name in named}
         return Context(
@@ -345,6 +348,7 @@ class Question(Selection):
             period=None if dataset is None else self.period,
             dataset=dataset,
             groups=tuple(self.bins[name].words for name in self.by if name in self.bins),
+            **beside,
         )
 
 

@@ -226,24 +226,23 @@ def plan_day(
     return PlannedDay(day=day, releases=tuple(releases))
 
 
-def charge_day(
-    job: Job, ledger: Ledger, publications: Sequence[Publication], reading: str | None
-) -> list[Reservation | Entry | None]:
-    """Charge what is asked of a period in one transaction, all or nothing; see `Publication.reserve`.
+Charged = list[Reservation | Entry | None]
+"""Of each publication its charge, or the entry that answers it; None: it follows from another one of the same day."""
 
-    None for what follows from another one of these, once that is published. `reading`: that of the data.
-    """
-    charged = list[Reservation | Entry | None]()
+
+def charge_day(job: Job, ledger: Ledger, publications: Sequence[Publication]) -> Charged:
+    """Charge what is asked of a period in one transaction, all or nothing; see `Publication.reserve`."""
+    charged = Charged()
     with charging_together(ledger) as inside:
         for place, (table, publication) in enumerate(zip(job.release, publications, strict=True)):
             earlier = (other.question for other in publications[:place])
             with failures_logged(publication.title), in_job_words(table.name):
                 follows = publication.question.follows_from_any(earlier)
-                charged.append(None if follows else replace(publication, ledger=inside, reading=reading).reserve())
+                charged.append(None if follows else replace(publication, ledger=inside).reserve())
     return charged
 
 
-def give_back(ledger: Ledger, charged: Sequence[Reservation | Entry | None]) -> None:
+def give_back(ledger: Ledger, charged: Charged) -> None:
     """Give back what is charged and not begun to be published, as far as the ledger can be used."""
     for reservation in charged:
         if isinstance(reservation, Reservation):

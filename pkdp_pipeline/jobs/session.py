@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 from pkdp_pipeline.errors import PkdpError, TemporaryError
 from pkdp_pipeline.jobs.checks import CheckedDay, check_input, check_output
 from pkdp_pipeline.jobs.dry_run import (
+    Charged,
     charge_day,
     check_folder,
     check_ledger,
@@ -40,7 +41,7 @@ from pkdp_pipeline.jobs.steps import (
     steps_of,
 )
 from pkdp_pipeline.jobs.stopping import Stopping, interruptible
-from pkdp_pipeline.ledger import Entry, Ledger, Reservation
+from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.reading import is_begun, rehearsal
 from pkdp_pipeline.ledger.totals import Together
 from pkdp_pipeline.model.question import Question
@@ -317,14 +318,13 @@ class JobSession:
 
     def _publish(self, period: _Period) -> None:
         """Charge a period's releases together, and publish one after another; what is not published is given back."""
-        result, reading, publications = period.result, self._reading, period.publications
-        charged = charge_day(self.job, self._ledger, publications, reading) if period.to_read else []
+        result, publications = period.result, [replace(each, reading=self._reading) for each in period.publications]
+        charged: Charged = charge_day(self.job, self._ledger, publications) if period.to_read else []
         try:
             for table, publication in zip(self.job.release, publications, strict=True):
                 self.stopping.check()
-                dated, reservation = replace(publication, reading=reading), charged.pop(0) if charged else None
                 with in_job_words(table.name):
-                    release = self._published(period, table, dated, reservation)
+                    release = self._published(period, table, publication, charged)
                 result.releases += (JobRelease(declared=table, release=release),)
         except BaseException as error:
             give_back(self._ledger, charged)
@@ -333,13 +333,10 @@ class JobSession:
             with suppress(PkdpError):
                 write_period(result)
             others = ", ".join(repr(release.declared.name) for release in result.releases)
-            raise type(error)(
-                f"{error} Only {others} was published before release {table.name!r}; running again replays that."
-            ) from error
+            remark = f"Only {others} was published before release {table.name!r}; running again replays that."
+            raise type(error)(f"{error} {remark}") from error
 
-    def _published(
-        self, period: _Period, table: ReleaseTable, publication: Publication, charged: Reservation | Entry | None
-    ) -> Release:
+    def _published(self, period: _Period, table: ReleaseTable, publication: Publication, charged: Charged) -> Release:
         question = publication.question
 
         def counted() -> Counted:
@@ -353,7 +350,7 @@ class JobSession:
         def check(release: Release) -> None:
             check_output(release, table, rows=None if period.checked is None else period.checked.rows)
 
-        release = publish(counted, publication, check=check, reserved=charged)
+        release = publish(counted, publication, check=check, reserved=charged.pop(0) if charged else None)
         if release.replayed:  # it is another run's, or was there before
             check_output(release, table)
         return release
@@ -388,9 +385,9 @@ class _Period:
 def run_job(job: Job, day: date, *, revise: bool = False, stopping: Stopping | None = None) -> JobResult:
     """Publish what a job asks for about the period of a day, or show again what it has published.
 
-    Refusals that need no data come before any is read. The day is checked and counted before anything is charged; each
-    release is charged before it is made, and stored then; files are written from the stored bytes, so an interrupted
-    run can be repeated. `revise`: publish the day's changed data as new releases. `stopping`: as of `JobSession`.
+    Refusals that need no data come before any is read. The day is checked and counted before anything is charged; its
+    releases are charged together before they are made; files are written from the stored bytes, so an interrupted run
+    can be repeated. `revise`: publish the day's changed data as new releases. `stopping`: as of `JobSession`.
 
     Raises `ArgumentError` if the period is not over, or closed. After a `BudgetExceededError`, `DifferencingError`,
     `NoEvidenceError` or `NotCertifiableError` nothing was read, after an `InputCheckError` nothing was charged. Where

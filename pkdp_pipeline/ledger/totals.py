@@ -364,10 +364,7 @@ class Together:
 
     @classmethod
     def of(cls, entries: Sequence[Entry], known: Iterable[ReleaseCertificate] = ()) -> Together | None:
-        """Add up ledger entries; None for a single one, whose own certificate says everything.
-
-        Certificates that are `known` already are not read again.
-        """
+        """Add up ledger entries, without reading `known` certificates again; None for one, whose own says everything."""
         if len(entries) < 2:
             return None
         total, reason = None, ""

@@ -324,7 +324,7 @@ def publish(
         False where the asker may not see the data: what fails once they were read stays charged, because a failure
         can tell about them, too.
     reserved : Reservation or Entry, optional
-        What `Publication.reserve` has returned, where it was charged together with others.
+        The result of `Publication.reserve`, where it was charged together with others.
 
     Raises
     ------

@@ -319,10 +319,10 @@ class JobSession:
     def _publish(self, period: _Period) -> None:
         """Charge a period's releases together, and publish one after another; what is not published is given back."""
         result, publications = period.result, [replace(each, reading=self._reading) for each in period.publications]
+        self.stopping.check()  # the last time: what is charged is published
         charged: Charged = charge_day(self.job, self._ledger, publications) if period.to_read else []
         try:
             for table, publication in zip(self.job.release, publications, strict=True):
-                self.stopping.check()
                 with in_job_words(table.name):
                     release = self._published(period, table, publication, charged)
                 result.releases += (JobRelease(declared=table, release=release),)

@@ -364,7 +364,7 @@ class Together:
 
     @classmethod
     def of(cls, entries: Sequence[Entry], known: Iterable[ReleaseCertificate] = ()) -> Together | None:
-        """Add up ledger entries, without reading `known` certificates again; None for one, whose own says everything."""
+        """Add up ledger entries, without reading `known` certificates again; None for one, whose own says it all."""
         if len(entries) < 2:
             return None
         total, reason = None, ""

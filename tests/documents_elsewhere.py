@@ -41,16 +41,16 @@ def certificates(*, many: bool) -> Iterator[tuple[str, Certificate]]:
         yield f"frozen-{place}", in_present_words(Certificate.from_json(json.dumps(document)))
     habits, twice = pkdp.IndependentGivenHabits(), pkdp.BoundedParticipation(times=2)
     for k, p in ((20, 0.1), (50, 0.3), (12, 0.02), (100, 0.05))[: 4 if many else 1]:
-        one, other = (pkdp.certify(pkdp.Histogram(k=each), pkdp.AttackerModel(p_max=p)) for each in (k, k + 10))
+        certificate, other = (pkdp.certify(pkdp.Histogram(k=each), pkdp.AttackerModel(p_max=p)) for each in (k, k + 10))
         for times in (2, 3, 7, 365) if many else (2, 365):
-            yield f"year-{k}-{times}", pkdp.compose([(one, times)], [habits])
-            yield f"year-{k}-{times}-twice", pkdp.compose([(one, times), (other, 2)], [habits, twice])
-            yield f"year-{k}-{times}-more", pkdp.compose([(one, times), (other, 2)], [habits])
-            yield f"days-{k}-{times}", pkdp.compose([(one, times), (other, 2)], [pkdp.OneDayProtected()])
+            yield f"year-{k}-{times}", pkdp.compose([(certificate, times)], [habits])
+            yield f"year-{k}-{times}-twice", pkdp.compose([(certificate, times), (other, 2)], [habits, twice])
+            yield f"year-{k}-{times}-more", pkdp.compose([(certificate, times), (other, 2)], [habits])
+            yield f"days-{k}-{times}", pkdp.compose([(certificate, times), (other, 2)], [pkdp.OneDayProtected()])
             if many:
                 dependence = [pkdp.BoundedDependence(epsilon=0.05, delta=0.0)]
-                yield f"dependent-{k}-{times}", pkdp.compose([(one, times), (other, 2)], dependence)
-                yield f"disjoint-{k}-{times}", pkdp.compose([(one, times), (other, 2)], [pkdp.DisjointUnits()])
+                yield f"dependent-{k}-{times}", pkdp.compose([(certificate, times), (other, 2)], dependence)
+                yield f"disjoint-{k}-{times}", pkdp.compose([(certificate, times), (other, 2)], [pkdp.DisjointUnits()])
     for noise, times in itertools.product((0.1, 0.5) if many else (0.1,), (2, 30, 365)):
         noised = pkdp.certify(pkdp.Count(noise=pkdp.GeometricNoise(noise)), pkdp.AttackerModel())
         finer = pkdp.certify(pkdp.Count(noise=pkdp.GeometricNoise(noise / 3)), pkdp.AttackerModel())
@@ -98,22 +98,22 @@ def complaints(folder: Path) -> Iterator[str]:
         except pkdp.PkdpError as error:
             yield f"{folder.name}/{file.name}: {error}"
     for file in sorted((*folder.glob("*.report.*"), *folder.glob("*.total.json"))):
-        found = pkdp.verify(file, ledger=folder / f"{file.name.partition('.')[0]}.sqlite", draws=100)
-        if not found.passed:
-            yield f"{folder.name}/{file.name}: {found}"
+        verification = pkdp.verify(file, ledger=folder / f"{file.name.partition('.')[0]}.sqlite", draws=100)
+        if not verification.passed:
+            yield f"{folder.name}/{file.name}: {verification}"
     for place, arguments in enumerate(PLANS):
         stored = json.loads((folder / f"{place}.plan.json").read_text(encoding="utf-8"))
         again = plan(arguments, curves=bool(stored["curves"]))
-        for one in differences(f"{folder.name}/plan {place}", stored, again, rounding=lambda steps: SEARCHED):
-            yield str(one)
+        for difference in differences(f"{folder.name}/plan {place}", stored, again, rounding=lambda steps: SEARCHED):
+            yield str(difference)
 
 
 def main(task: str, *folders: str) -> None:
     """Write documents to a folder (``write``, ``write-many``), or ``read`` those of several."""
     if task == "read":
-        found = [complaint for folder in folders for complaint in complaints(Path(folder))]
-        print("\n".join(found))
-        sys.exit(bool(found))
+        complained = [complaint for folder in folders for complaint in complaints(Path(folder))]
+        print("\n".join(complained))
+        sys.exit(bool(complained))
     write(Path(folders[0]), many=task == "write-many")
 
 

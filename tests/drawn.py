@@ -14,7 +14,7 @@ def number(value: Any) -> int:
     if isinstance(value, float) and value == int(value):
         value = int(value)
     first = hashlib.md5(str(value).encode()).hexdigest()[:8]
-    return int("".join(first[at : at + 2] for at in (6, 4, 2, 0)), 16) % PRIME
+    return int("".join(first[start : start + 2] for start in (6, 4, 2, 0)), 16) % PRIME
 
 
 def cell_number(cell: Sequence[Any]) -> int:

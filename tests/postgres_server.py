@@ -15,7 +15,7 @@ PASSWORD = "sesame & thyme"
 
 
 def _program(name: str) -> str | None:
-    versions = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda found: int(found.parts[4]))
+    versions = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: int(path.parts[4]))
     return shutil.which(name) or (str(versions[-1]) if versions else None)
 
 

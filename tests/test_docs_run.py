@@ -64,7 +64,7 @@ class Snippet:
 
 def snippets(page: str) -> list[Snippet]:
     """Return a page's fenced blocks in order; a ``text`` block directly below another is its output."""
-    found: list[Snippet] = []
+    blocks: list[Snippet] = []
     lines = page.splitlines()
     position, follows = 0, False
     while position < len(lines):
@@ -75,15 +75,15 @@ def snippets(page: str) -> list[Snippet]:
             position = next(i for i in range(start, len(lines)) if lines[i].strip() == "```")
             text = "\n".join(inner[indent:] for inner in lines[start:position])
             if language == "text" and follows:
-                found[-1] = Snippet(found[-1].language, found[-1].line, found[-1].text, text)
+                blocks[-1] = Snippet(blocks[-1].language, blocks[-1].line, blocks[-1].text, text)
                 follows = False
             else:
-                found.append(Snippet(language, start + 1, text))
+                blocks.append(Snippet(language, start + 1, text))
                 follows = language in ("python", "sql")
         elif line.strip():
             follows = False
         position += 1
-    return found
+    return blocks
 
 
 def tidy(text: str) -> list[str]:
@@ -109,12 +109,12 @@ SAID = 'pkdp() { printf %s "$SAID"; printf %s "$COMPLAINED" >&2; return "$CODE";
 def ran(command: str) -> tuple[int, str]:
     """Run a command, what is pkdp's of it in this process; return its exit code and what it prints."""
     said = {}
-    if asked := PKDP.fullmatch(command):
-        told = CliRunner(env={"COLUMNS": "80"}).invoke(cli.app, shlex.split(asked[1]))
-        if not asked[2]:
-            return told.exit_code, told.output
-        said = {"SAID": told.stdout, "COMPLAINED": told.stderr, "CODE": str(told.exit_code)}
-        command = SAID + asked[2]
+    if parsed := PKDP.fullmatch(command):
+        result = CliRunner(env={"COLUMNS": "80"}).invoke(cli.app, shlex.split(parsed[1]))
+        if not parsed[2]:
+            return result.exit_code, result.output
+        said = {"SAID": result.stdout, "COMPLAINED": result.stderr, "CODE": str(result.exit_code)}
+        command = SAID + parsed[2]
     place = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
         ["bash", "-c", command],

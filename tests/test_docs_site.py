@@ -190,8 +190,10 @@ def test_links_to_files_of_the_repository_become_pages_or_names(pages, site):
     )
     # Every example that is linked to is shown, and every one that is shown is there.
     text = "\n".join(path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *DOCS.glob("*.md")])
-    linked = {found for found in re.findall(r"\]\((?:\.\./)?(examples/[^)#\s]+)\)", text) if (ROOT / found).is_file()}
-    assert linked - EXAMPLES <= {found for found in linked if not found.endswith((".py", ".toml"))}
+    linked = {
+        target for target in re.findall(r"\]\((?:\.\./)?(examples/[^)#\s]+)\)", text) if (ROOT / target).is_file()
+    }
+    assert linked - EXAMPLES <= {target for target in linked if not target.endswith((".py", ".toml"))}
     assert all((ROOT / example).is_file() for example in EXAMPLES)
     shown = {str(path.relative_to(ROOT)) for path in (ROOT / "examples").glob("*.*") if path.suffix in (".toml", ".py")}
     assert shown <= EXAMPLES
@@ -258,8 +260,8 @@ def test_every_public_name_and_method_is_in_the_inventory(site):
 
 def section(doc: str, *titles: str) -> str:
     """Return a section of a docstring in NumPy style, or nothing."""
-    found = re.search(rf"^(?:{'|'.join(titles)})\n-+\n(.*?)(?=^\w+\n-+\n|\Z)", doc, re.MULTILINE | re.DOTALL)
-    return found[1] if found else ""
+    match = re.search(rf"^(?:{'|'.join(titles)})\n-+\n(.*?)(?=^\w+\n-+\n|\Z)", doc, re.MULTILINE | re.DOTALL)
+    return match[1] if match else ""
 
 
 @pytest.mark.parametrize(
@@ -395,14 +397,14 @@ def test_what_a_theorem_says_is_checked_is_on_the_page_of_proofs_and_linked_from
 
 def named_tests(text: str) -> list[str]:
     """Return the tests a text names, each of which must be in the file named before it."""
-    found = []
+    named = []
     parts = re.split(r"\]\(\.\./(tests/\S+?\.py)\)", text)
     for file, names in zip(parts[1::2], parts[2::2], strict=True):
         source = (ROOT / file).read_text(encoding="utf-8")
         for test in re.findall(r"`(test_\w+)`", names):
             assert f"def {test}(" in source, f"{file} has no {test}"
-            found.append(test)
-    return found
+            named.append(test)
+    return named
 
 
 def test_a_test_that_does_not_exist_is_noticed():
@@ -456,6 +458,6 @@ def test_pages_have_no_serious_accessibility_problem(site, browser, scheme):
     page = browser.new_context(color_scheme=scheme, viewport={"width": 1440, "height": 800}).new_page()
     for name in ("index", "concepts"):
         page.goto(f"{site.as_uri()}/{name}.html")
-        found = axe.run(page, options={"preload": False}).response["violations"]
-        assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == [], name
+        violations = axe.run(page, options={"preload": False}).response["violations"]
+        assert [rule["id"] for rule in violations if rule["impact"] in ("serious", "critical")] == [], name
     page.context.close()

@@ -239,8 +239,8 @@ def one_release() -> Iterator[tuple[str, Certificate]]:
     yield "histogram, several cells, noise, value", certify(Histogram(noise=NOISE, cells_per_unit=3), protects="value")
     yield "sum", SUMMED
     yield "sum, value", certify(Sum((-3, 5), NOISE), protects="value", cells=1)
-    found = Sum((0, 5), NOISE, release_threshold=300, cells_per_unit=3).of_found_cells()
-    yield "sum, cells that are found", certify(found, ABSENCE)
+    found_cells = Sum((0, 5), NOISE, release_threshold=300, cells_per_unit=3).of_found_cells()
+    yield "sum, cells that are found", certify(found_cells, ABSENCE)
     yield (
         "sum, value, beside exact totals of groups",
         certify(Sum((0, 5), NOISE), AttackerModel(leakage=GROUPS), protects="value"),
@@ -319,7 +319,7 @@ def totals() -> Iterator[tuple[str, Certificate]]:
     """Yield every evidence, for releases with noise, without it, and mixed."""
     for title, evidence in EVIDENCE.items():
         yield f"total, noise alone: {title}", compose([(NOISY, 4)], evidence)
-        keys = {one.key for one in (evidence if isinstance(evidence, list) else [evidence] if evidence else [])}
+        keys = {kind.key for kind in (evidence if isinstance(evidence, list) else [evidence] if evidence else [])}
         if keys & PARTLY:
             yield f"total, presence: {title}", compose([(TABLE, 4)], evidence)
             yield f"total, value through absence: {title}", compose([(CELLS, 4)], evidence)
@@ -369,9 +369,9 @@ def totals() -> Iterator[tuple[str, Certificate]]:
 def every() -> dict[str, Certificate]:
     """Return all of them by title."""
     listed = [*one_release(), *periods(), *totals()]
-    found = dict(listed)
-    assert len(found) == len(listed)
-    return found
+    by_title = dict(listed)
+    assert len(by_title) == len(listed)
+    return by_title
 
 
 def written(sentences: dict[str, str]) -> str:
@@ -418,7 +418,7 @@ def certificates() -> dict[str, Certificate]:
 
 @pytest.fixture(scope="module")
 def sentences(certificates) -> dict[str, str]:
-    return {title: one.sentence() for title, one in certificates.items() if ALL or title not in DEAR}
+    return {title: certificate.sentence() for title, certificate in certificates.items() if ALL or title not in DEAR}
 
 
 def test_every_sentence_is_as_it_was_read(certificates, sentences):
@@ -439,11 +439,11 @@ def test_what_is_written_in_the_slow_run_alone_has_the_words_of_others():
 
 
 def test_every_theorem_and_every_rule_is_in_the_file(certificates):
-    assert {key for one in certificates.values() for key in one.theorems} == set(THEOREMS)
+    assert {key for certificate in certificates.values() for key in certificate.theorems} == set(THEOREMS)
     declared = {
-        frozenset(each.key for each in one.evidence)
-        for one in certificates.values()
-        if isinstance(one, ComposedCertificate)
+        frozenset(each.key for each in certificate.evidence)
+        for certificate in certificates.values()
+        if isinstance(certificate, ComposedCertificate)
     }
     assert declared == set(RULES)
 
@@ -485,8 +485,8 @@ def test_the_sentence_that_names_the_number_says_all_that_limits_the_attacker(ce
     """It is quoted alone: what follows it tells more of what holds, or is about the data."""
     for title, sentence in sentences.items():
         if certificates[title].has_partial_knowledge:
-            told, _, _ = sentence.partition("Protects ")
-            _, *more = re.split(r"(?<=\.) (?=[A-ZΔδ])", told.strip())
+            promise, _, _ = sentence.partition("Protects ")
+            _, *more = re.split(r"(?<=\.) (?=[A-ZΔδ])", promise.strip())
             assert [text for text in more if not text.startswith(STRENGTHENS)] == [], title
 
 
@@ -505,8 +505,10 @@ NO_CLAIM = re.compile(
 def test_every_number_of_every_sentence_is_certified_and_can_be_read_by_others(certificates, sentences, part):
     spare = 1.0001
     for title, text in list(sentences.items())[part::6]:
-        one = certificates[title]
-        declared = {match.groups() for each in getattr(one, "evidence", ()) for match in PAIR.finditer(each.declares)}
+        certificate = certificates[title]
+        declared = {
+            match.groups() for each in getattr(certificate, "evidence", ()) for match in PAIR.finditer(each.declares)
+        }
         pairs = list(PAIR.finditer(text))
         assert pairs, title
         left = NO_CLAIM.sub("", PAIR.sub("", text))
@@ -518,7 +520,7 @@ def test_every_number_of_every_sentence_is_certified_and_can_be_read_by_others(c
             noise = "noise alone" in before[-60:].rpartition(".")[2]
             anyone = noise or after.lstrip().startswith("against anyone at all")
             epsilon, delta = map(float, pair.groups())
-            assert (one.worst_case if anyone else one).delta(epsilon * spare) <= delta * spare, title
+            assert (certificate.worst_case if anyone else certificate).delta(epsilon * spare) <= delta * spare, title
 
 
 def promises(text: str) -> list[tuple[float, float]]:
@@ -553,7 +555,11 @@ def is_said_of_anyone_alone(certificate: Certificate, delta: float = 1e-6) -> bo
 @pytest.mark.parametrize("part", one_in(3, range(6)))
 def test_of_two_promises_neither_follows_from_the_other(certificates, part):
     """Noise that says as much against anyone is all that is said then, with its assumptions and nobody else's."""
-    both = [title for title, one in certificates.items() if one.has_partial_knowledge and one.worst_case_bound][part::6]
+    both = [
+        title
+        for title, certificate in certificates.items()
+        if certificate.has_partial_knowledge and certificate.worst_case_bound
+    ][part::6]
     assert both
     for title in both:
         assert is_said_of_anyone_alone(certificates[title]) == (title == ALONE), title
@@ -566,13 +572,13 @@ def test_of_one_release_both_promises_follow_from_the_noise(certificates):
 @pytest.mark.slow
 @pytest.mark.parametrize("mechanism", NOISED, ids=repr)
 def test_of_two_promises_of_any_noise_neither_follows_from_the_other(mechanism):
-    found = {
+    outcomes = {
         is_said_of_anyone_alone(certificate, delta)
         for aim in ("presence", "value")[: 1 + isinstance(mechanism, Histogram)]
         for certificate in two_promises(mechanism, aim)
         for delta in (1e-12, 1e-6, 1e-3)
     }
-    assert found == {True, False}
+    assert outcomes == {True, False}
 
 
 @pytest.mark.parametrize("unknown", [3, 250])
@@ -592,12 +598,14 @@ def test_noise_that_says_as_much_against_anyone_is_stated_alone(unknown):
 )
 def test_of_several_bounds_the_number_holds_against_whom_the_sentence_names(certificates, title, named):
     both = certificates[title]
-    one = certify(both.mechanism, AttackerModel(**named), protects=both.protects)
-    assert one.epsilon(1e-6) == both.epsilon(1e-6)
-    told, _, others = both.sentence().partition(" Other numbers of this certificate")
-    assert one.sentence() == told
+    certificate = certify(both.mechanism, AttackerModel(**named), protects=both.protects)
+    assert certificate.epsilon(1e-6) == both.epsilon(1e-6)
+    beginning, _, others = both.sentence().partition(" Other numbers of this certificate")
+    assert certificate.sentence() == beginning
     assert others == " hold against anyone who fits everything declared about the attacker."
 
 
 if __name__ == "__main__":
-    FILE.write_text(written({title: one.sentence() for title, one in every().items()}), encoding="utf-8")
+    FILE.write_text(
+        written({title: certificate.sentence() for title, certificate in every().items()}), encoding="utf-8"
+    )

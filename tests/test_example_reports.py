@@ -27,7 +27,7 @@ def pkdp(*arguments: object) -> None:
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def told(report: Path) -> str:
+def stable(report: Path) -> str:
     """Return a report without what is not the same everywhere.
 
     The hashes of a ledger's chain depend on when something was published, and the last digits of a number on the
@@ -41,7 +41,7 @@ def test_the_report_of_a_day(job, tmp_path):
     fresh = tmp_path / "day.html"
     pkdp("run", job, "--date", "2013-01-02")
     pkdp("report", job, "--date", "2013-01-02", "--out", fresh)
-    assert told(fresh) == told(REPORTS / "flights_2013-01-02.html"), "run: make reports"
+    assert stable(fresh) == stable(REPORTS / "flights_2013-01-02.html"), "run: make reports"
 
 
 @pytest.mark.slow
@@ -49,7 +49,7 @@ def test_the_report_of_the_year(job, tmp_path):
     fresh = tmp_path / "year.html"
     pkdp("backfill", job, "--from", "2013-01-01", "--to", "2013-12-31")
     pkdp("report", job, "--out", fresh)
-    assert told(fresh) == told(REPORTS / "flights_2013.html"), "run: make reports"
+    assert stable(fresh) == stable(REPORTS / "flights_2013.html"), "run: make reports"
 
 
 def test_both_reports_are_of_one_edition():

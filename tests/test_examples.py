@@ -99,12 +99,12 @@ def test_days_of_first_departures_cost_one_release(folder):
     job = load_job(folder / "first_departures.toml")
     for day in range(1, 5):
         result = run_job(job, datetime.date(2013, 1, day))
-    one = result.releases[0].release.certificate
+    certificate = result.releases[0].release.certificate
     assert result.total.releases == 4
     assert result.total.rule == "once_per_unit"
     assert result.total.whole
     for epsilon in (0.5, 1.0, 1.5):
-        assert result.total.delta(epsilon) == one.delta(epsilon)
+        assert result.total.delta(epsilon) == certificate.delta(epsilon)
     assert "whether a person is included in any of these releases" in result.total.sentence()
 
 
@@ -152,9 +152,9 @@ def test_the_census_data_are_what_their_page_says(tmp_path):
     page = (EXAMPLES / "data" / "README.md").read_text(encoding="utf-8")
     statement = page.split("```sql\n")[1].split("```")[0]
     statement = statement.replace("'adult.parquet'", f"'{EXAMPLES / 'data' / 'adult.parquet'}'")
-    made = tmp_path / "education_1994.parquet"
-    duckdb.sql(statement.replace("'education_1994.parquet'", f"'{made}'"))
-    assert pd.read_parquet(made).equals(pd.read_parquet(EXAMPLES / "data" / "education_1994.parquet"))
+    written = tmp_path / "education_1994.parquet"
+    duckdb.sql(statement.replace("'education_1994.parquet'", f"'{written}'"))
+    assert pd.read_parquet(written).equals(pd.read_parquet(EXAMPLES / "data" / "education_1994.parquet"))
 
 
 def test_the_budget_of_the_example_stops_a_smaller_k(folder):

@@ -18,14 +18,17 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 PICTURES = {"image/png"}
 
 
-def told(text: str) -> str:
+def without_hashes(text: str) -> str:
     """Return a text without hashes: they change with the last digit of a number, which another processor may round."""
     return re.sub(r"\b[0-9a-f]{64}\b", "…", text)
 
 
 def results(cell: Any) -> list[dict[str, str]]:
     return [
-        {kind: "…" if kind in PICTURES else told("".join(text)) for kind, text in output.get("data", {}).items()}
+        {
+            kind: "…" if kind in PICTURES else without_hashes("".join(text))
+            for kind, text in output.get("data", {}).items()
+        }
         if output["output_type"] in ("execute_result", "display_data")
         else {output["output_type"]: str(output)}
         for output in cell.get("outputs", [])

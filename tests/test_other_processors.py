@@ -39,7 +39,7 @@ def run(setting: str, *arguments: str | Path) -> str:
     return done.stdout.strip()
 
 
-def held(folder: Path, task: str, chosen: list[str]) -> None:
+def exchange(folder: Path, task: str, chosen: list[str]) -> None:
     """Write under every setting, and read under every one what all the others have written."""
     if len(chosen) < 2:
         pytest.skip("NumPy has nothing to switch off here.")
@@ -54,9 +54,9 @@ def held(folder: Path, task: str, chosen: list[str]) -> None:
 
 
 def test_documents_travel_between_the_newest_and_the_oldest_processor(tmp_path):
-    held(tmp_path, "write", settings()[:2])
+    exchange(tmp_path, "write", settings()[:2])
 
 
 @pytest.mark.slow
 def test_documents_of_every_kind_travel_between_all_processors(tmp_path):
-    held(tmp_path, "write-many", settings())
+    exchange(tmp_path, "write-many", settings())

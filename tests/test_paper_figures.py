@@ -126,15 +126,15 @@ def test_thresholds_of_figure_4_are_enumerated(small):
 def test_an_epsilon_of_figure_5_hides_everybody_at_its_delta(small):
     panel = small["figure_5"].panels[0]
     plain, noised = panel.lines[:2]
-    told = 0
+    finite = 0
     for share, without, with_noise in zip(panel.x.tolist(), plain.y.tolist(), noised.y.tolist(), strict=True):
         people = vertices(round(share * 24), 0.3)
         if math.isfinite(without):
             assert max(truth(chances, [], without) for chances in people) <= 0.02 * (1 + 1e-9)
-            told += 1
+            finite += 1
         assert max(truth(chances, [], with_noise, noise=1.0) for chances in people[::4]) <= 0.02 * (1 + 1e-9)
         assert with_noise <= min(without, 1.0) * (1 + 1e-9)
-    assert told >= 2
+    assert finite >= 2
 
 
 def test_noise_of_figure_6_is_enumerated(small):

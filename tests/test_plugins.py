@@ -94,14 +94,14 @@ def toy(tmp_path):
 
 def test_a_package_adds_one_of_each_kind(toy):
     assert toy.returncode == 0, toy.stderr
-    found = json.loads(toy.stdout)
-    assert found["table"] == {"town": ["Ås"], "count": [70]}
-    assert found["text"] == "written"
-    assert "note.txt" not in found["shown"]  # an address may hold a password
-    assert found["engine"]
-    assert found["command"] == [0, "hello Ada\n"]
-    assert found["view"]
-    assert found["notes"] == ["checked", "began 2020-01-01", "published 1", "ended published"]
+    content = json.loads(toy.stdout)
+    assert content["table"] == {"town": ["Ås"], "count": [70]}
+    assert content["text"] == "written"
+    assert "note.txt" not in content["shown"]  # an address may hold a password
+    assert content["engine"]
+    assert content["command"] == [0, "hello Ada\n"]
+    assert content["view"]
+    assert content["notes"] == ["checked", "began 2020-01-01", "published 1", "ended published"]
 
 
 WRONG = [

@@ -32,6 +32,7 @@ OPTIONAL = {
     *(("certificate.v1", name) for name in ("below", "derived_from", "display", "sampled")),
     *(("certificate.v1", name) for name in ("leakage", "dependent", "secret", "shared_by", "independent_cells")),
     *((name, key) for name in ("certificate.v1", "ledger.v1") for key in ("cells_per_unit", "cells_found")),
+    ("plan_sum.v1", "cells_per_unit"),
     ("certificate.v1", "summed"),
     ("report.v1", "number"),
     *(("certificate.v1", f"leakage.{name}") for name in ("epsilon", "delta")),
@@ -144,7 +145,7 @@ def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str |
         yield from places(inside, (*path, step))
 
 
-def at(value: Any, path: tuple[str | int, ...]) -> Any:
+def value_at(value: Any, path: tuple[str | int, ...]) -> Any:
     for step in path:
         value = value[step]
     return value
@@ -162,33 +163,33 @@ def trimmed(value: Any) -> Any:
 @pytest.mark.parametrize("name", sorted(set(schema_names()) - {"job.v1"}))
 def test_what_is_near_it_is_not_valid(name, half):
     """A job file's members have defaults, and are tried with the reader (tests/jobs/test_job_values.py)."""
-    seen: set[tuple[str, ...]] = set()
+    shapes: set[tuple[str, ...]] = set()
     check = validator(name)
     documents = map(trimmed, frozen(name)) if name == "report.v1" else frozen(name)
-    for document in sorted(documents, key=lambda one: len(json.dumps(one))):
-        near = copy.deepcopy(document)
+    for document in sorted(documents, key=lambda example: len(json.dumps(example))):
+        altered = copy.deepcopy(document)
         for path in places(document):
             shape = tuple("*" if isinstance(step, int) else step for step in path)
-            if shape in seen or any((name, step) in OPEN for step in path[:-1]):
+            if shape in shapes or any((name, step) in OPEN for step in path[:-1]):
                 continue
-            seen.add(shape)
-            if len(seen) % 2 == half:
+            shapes.add(shape)
+            if len(shapes) % 2 == half:
                 continue
-            holder, last = at(near, path[:-1]), path[-1]
+            holder, last = value_at(altered, path[:-1]), path[-1]
             value, holder[last] = holder[last], [[["surprise"]]]
-            assert not check.is_valid(near), f"{path} may be anything"
+            assert not check.is_valid(altered), f"{path} may be anything"
             if isinstance(last, int):
                 holder[last] = value
                 continue
             del holder[last]
             owner = next((step for step in reversed(path[:-1]) if isinstance(step, str)), "")
             optional = {(name, last), (name, f"{owner}.{last}")} & OPTIONAL
-            assert optional or not check.is_valid(near), f"{path} may be missing"
+            assert optional or not check.is_valid(altered), f"{path} may be missing"
             holder |= {last: value, "surprise": 1}
-            assert not check.is_valid(near), f"beside {path} there may be anything"
+            assert not check.is_valid(altered), f"beside {path} there may be anything"
             del holder["surprise"]
-        assert near == document
-    assert len(seen) > 3
+        assert altered == document
+    assert len(shapes) > 3
 
 
 def test_a_ledger_entry_can_be_referred_to():
@@ -215,6 +216,6 @@ def test_the_package_holds_the_schemas(tmp_path):
         directory=str(tmp_path), versions=["standard"]
     )
     with zipfile.ZipFile(built) as wheel:
-        held = set(wheel.namelist())
-    assert {f"pkdp_pipeline/schemas/{name}.json" for name in schema_names()} <= held
-    assert "pkdp_pipeline/schemas/__init__.py" in held
+        packed = set(wheel.namelist())
+    assert {f"pkdp_pipeline/schemas/{name}.json" for name in schema_names()} <= packed
+    assert "pkdp_pipeline/schemas/__init__.py" in packed

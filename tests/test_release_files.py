@@ -37,7 +37,9 @@ def test_the_recipe_is_that_of_the_project():
     python, pip, *backend = recipe["requirements"]["host"]
     assert (python, pip) == ("python ${{ python_min }}.*", "pip")
     assert backend == [conda(requirement) for requirement in PROJECT["build-system"]["requires"]]
-    assert recipe["build"]["python"]["entry_points"] == [f"{name} = {at}" for name, at in project["scripts"].items()]
+    assert recipe["build"]["python"]["entry_points"] == [
+        f"{name} = {target}" for name, target in project["scripts"].items()
+    ]
     assert recipe["about"] | {"summary": project["description"], "license": project["license"]} == recipe["about"]
     assert recipe["source"]["sha256"] == "0" * 64  # filled in by .ci/check_wheel.py
 

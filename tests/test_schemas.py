@@ -27,7 +27,7 @@ CERTIFICATE = pkdp.certify(pkdp.Histogram(k=20), pkdp.AttackerModel(p_max=0.1, u
 CONTEXT = Context(unit=("u",), period="2020", dataset="default", head="0" * 64)
 
 
-def at(value, path):
+def value_at(value, path):
     for step in path:
         value = value[step]
     return value
@@ -82,7 +82,7 @@ def test_a_context_may_name_a_table():
 )
 def test_what_no_certificate_says_is_not_valid(path, value):
     certificate = CERTIFICATE.in_context(CONTEXT).with_caveats("Nothing else is published.")
-    made = json.loads(certificate.to_json())
-    VALIDATOR.validate(made)
-    at(made, path[:-1])[path[-1]] = value
-    assert not VALIDATOR.is_valid(made)
+    content = json.loads(certificate.to_json())
+    VALIDATOR.validate(content)
+    value_at(content, path[:-1])[path[-1]] = value
+    assert not VALIDATOR.is_valid(content)

@@ -15,14 +15,14 @@ E = np.exp
 
 def test_looking_only_at_everybody_at_p_min() -> None:
     people, low, high = 100, 0.05, 0.95
-    at = [max(count_losses([high] * j + [low] * (people - j), 0, 1.0, E)) for j in range(people + 1)]
-    assert int(np.argmax(at)) in {2, 98}  # the box is symmetric: 2 and 98 mirror each other
-    assert at[98] == pytest.approx(0.021794575300113916, rel=1e-9)
-    assert at[98] > 1.038 * at[0]
+    losses = [max(count_losses([high] * j + [low] * (people - j), 0, 1.0, E)) for j in range(people + 1)]
+    assert int(np.argmax(losses)) in {2, 98}  # the box is symmetric: 2 and 98 mirror each other
+    assert losses[98] == pytest.approx(0.021794575300113916, rel=1e-9)
+    assert losses[98] > 1.038 * losses[0]
     attacker = pkdp.AttackerModel(p_min=low, p_max=high, unknown=people)
     attained, certified = pkdp.certify(pkdp.Count(), attacker).delta_bounds(1.0)
-    assert at[98] <= certified <= 1.01 * at[98]
-    assert attained <= at[98] * (1 + 1e-12)
+    assert losses[98] <= certified <= 1.01 * losses[98]
+    assert attained <= losses[98] * (1 + 1e-12)
 
 
 def test_looking_only_at_the_two_ends() -> None:
@@ -99,8 +99,8 @@ def test_k_left_as_it_is_for_known_people_in_a_value_histogram(influence: str) -
     k, p, known, epsilon = 4, 0.4, 2, 1.0
     odds = p / (1 - p)
     person = [odds / (1 + 2 * odds), odds / (1 + 2 * odds), 1 / (1 + 2 * odds)]
-    told = (known, 0) if influence == "active" else [person] * known
-    truth = max(max(table_losses([person] * m, told, epsilon, E, cells=2, lives=(0, 1), k=k)) for m in range(1, 9))
+    knowledge = (known, 0) if influence == "active" else [person] * known
+    truth = max(max(table_losses([person] * m, knowledge, epsilon, E, cells=2, lives=(0, 1), k=k)) for m in range(1, 9))
     mechanism = pkdp.Histogram(k=k)
     faulty = pkdp.certify(mechanism, pkdp.AttackerModel(p_max=p), protects="value").delta(epsilon)
     attacker = pkdp.AttackerModel(p_max=p, known=known, influence=influence)
@@ -114,9 +114,9 @@ def test_k_left_as_it_is_for_known_people_in_a_value_histogram(influence: str) -
 def test_k_left_as_it_is_for_known_people_between_cells() -> None:
     k, between, known, epsilon = 6, 0.6, 3, 1.0
     truth = max(
-        max(table_losses([[between, 1 - between, 0.0]] * m, told, epsilon, E, cells=2, lives=(0, 1), k=k, total=True))
+        max(table_losses([[between, 1 - between, 0.0]] * m, counts, epsilon, E, cells=2, lives=(0, 1), k=k, total=True))
         for m in range(1, 16)
-        for told in [(known, 0), (0, known)]
+        for counts in [(known, 0), (0, known)]
     )
     mechanism = pkdp.Histogram(k=k)
     faulty = pkdp.certify(mechanism, pkdp.AttackerModel(p_max_between=between), protects="value").delta(epsilon)

@@ -32,7 +32,7 @@ def few(full: int, quick: int | None = None) -> int:
 def one_in(few: int, cases: Iterable[Any]) -> list[Any]:
     """Return the cases of a test: one in `few` is always tried, the others where slow tests are asked for."""
     listed = [case if isinstance(case, tuple) else (case,) for case in cases]
-    return [pytest.param(*case, marks=pytest.mark.slow if at % few else ()) for at, case in enumerate(listed)]
+    return [pytest.param(*case, marks=pytest.mark.slow if place % few else ()) for place, case in enumerate(listed)]
 
 
 def spread(few: int, *axes: Iterable[Any]) -> list[Any]:
@@ -40,15 +40,17 @@ def spread(few: int, *axes: Iterable[Any]) -> list[Any]:
 
     One in `few` is always tried, every value among them, the others where slow tests are asked for.
     """
-    listed = [[one if isinstance(one, type(pytest.param())) else pytest.param(one) for one in axis] for axis in axes]
+    listed = [
+        [value if isinstance(value, type(pytest.param())) else pytest.param(value) for value in axis] for axis in axes
+    ]
     steps = [len(axis) - 1 for axis in listed]
     assert sum(steps) - max(steps) >= few - 1, "some value of the longest axis would never be tried"
     cases = []
     for places in product(*map(range, map(len, listed))):
         case = [axis[place] for axis, place in zip(listed, places, strict=True)]
-        marks = [*(mark for one in case for mark in one.marks), *([pytest.mark.slow] if sum(places) % few else [])]
-        name = "-".join(str(one.id or one.values[0]) for one in case)
-        cases.append(pytest.param(*(value for one in case for value in one.values), id=name, marks=marks))
+        marks = [*(mark for param in case for mark in param.marks), *([pytest.mark.slow] if sum(places) % few else [])]
+        name = "-".join(str(param.id or param.values[0]) for param in case)
+        cases.append(pytest.param(*(value for param in case for value in param.values), id=name, marks=marks))
     return cases
 
 

@@ -36,6 +36,7 @@ from pkdp_pipeline.model.finer import determines
 from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import (
     Count,
+    Histogram,
     Mechanism,
     Protects,
     Sum,
@@ -304,10 +305,23 @@ def certify(
         If there is neither a partial-knowledge nor a worst-case guarantee; the message says why and gives the
         nearest choices that have one, with numbers.
     ArgumentError
-        If an argument is malformed, or the mechanism cannot protect what is asked.
+        If an argument is malformed, the mechanism cannot protect what is asked, or so many cells leave no room for
+        `p_min`.
     """
     mechanism_name(mechanism)
-    attacker = attacker_of(mechanism, attacker)
+    certificate = certify_again(mechanism, attacker_of(mechanism, attacker), protects=protects, cells=cells)
+    if cells is not None and isinstance(mechanism, Histogram):
+        certificate.attacker.check_cells(int(cells), mechanism.cells_per_unit)
+    return certificate
+
+
+def certify_again(
+    mechanism: Mechanism, attacker: AttackerModel, *, protects: Protects, cells: int | None
+) -> ReleaseCertificate:
+    """Certify what is promised against another attacker than the declared one; raise as `certify` does.
+
+    Of one who knows less, all cells of a table may ask more than there is.
+    """
     certificate = ReleaseCertificate(mechanism=mechanism, attacker=attacker, protects=protects, cells=cells)
     if rounded_up(certificate._least_delta()) == "1":
         why = "what holds for it has delta = 1 at every epsilon, which promises nothing"

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import ComposedCertificate, compose, releases_in
-from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify_again
 from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.theorems import THEOREMS, Knowledge
@@ -90,7 +90,7 @@ def again(certificate: Certificate, change: Change, *, with_evidence: bool = Tru
     if isinstance(certificate, ReleaseCertificate):
         try:
             attacker, protects = change(certificate), certificate.protects
-            return certify(certificate.certified_mechanism, attacker, protects=protects, cells=certificate.cells)
+            return certify_again(certificate.certified_mechanism, attacker, protects=protects, cells=certificate.cells)
         except NotCertifiableError:
             return None
     assert isinstance(certificate, ComposedCertificate)

@@ -85,7 +85,7 @@ def check_input(
     for position, answer in enumerate(counted.values()):
         if position == 0:
             kept += _of_units(answer.question, alike=answer.units.alike)
-        kept += _of_cells(answer.question, answer)
+        kept += _of_cells(job, answer.question, answer)
     problems = _broken(kept) + _unmet(source, job, day, expectations, kept)
     if problems:
         raise _failure(problems, job.period.text(day))
@@ -98,7 +98,7 @@ def stated_rules(job: Job, day: date) -> list[str]:
     days: dict[str, Kind] = {} if job.checks.fresh is None else {job.checks.fresh.column: "date"}
     rules = [*_of_columns(days, job, expectations), *_of_rows(job, day, 0, 0, None)]
     rules += _of_units(questions[0], alike=False)
-    rules += [rule for question in questions for rule in _of_cells(question, None)]
+    rules += [rule for question in questions for rule in _of_cells(job, question, None)]
     return [*(text for text, _ in rules), *(expectation.rule for expectation in expectations if expectation.stops)]
 
 
@@ -149,9 +149,11 @@ def _of_units(request: Question, *, alike: bool) -> list[Rule]:
     return [(text, not alike)] if request.units == "checked" else []
 
 
-def _of_cells(request: Question, counted: Counted | None) -> list[Rule]:
+def _of_cells(job: Job, request: Question, counted: Counted | None) -> list[Rule]:
     """Return what must hold of the cells that a release has counted."""
     rules, name, unit, by = [], request.label, _listed(request.unit), _listed(request.by)
+    # A table and its totals count the same people, so that no rule chooses among their rows.
+    counts_all = request.is_total or any(table.name == name and table.margins for table in job.release)
     if request.by:
         text = (
             f"release {name!r}: units {unit} must not have rows in several cells of {by}; one_cell says which one "
@@ -162,11 +164,15 @@ def _of_cells(request: Question, counted: Counted | None) -> list[Rule]:
                 f"release {name!r}: units {unit} must not have rows in more than {most} cells of {by}; write a larger "
                 "cells_per_unit, or noise, with which a hash draws that many"
             )
+        elif counts_all:
+            text = (
+                f"release {name!r}: units {unit} must not have rows in several cells of {by}; beside exact totals "
+                "none of them is chosen: mend the rows in the source, or leave out the totals (margins)"
+            )
         rules.append((text, counted is None or not counted.several_cells))
     if request.domain is not None and request.undeclared == "error":
-        text = (
-            f"release {name!r}: {by} must not have values that domain does not list; add them, or take such units as "
-            'absent with undeclared = "absent"'
+        text = f"release {name!r}: {by} must not have values that domain does not list; add them" + (
+            ", or mend the rows" if counts_all else ', or take such units as absent with undeclared = "absent"'
         )
         rules.append((text, counted is None or not counted.undeclared_cells))
     return rules

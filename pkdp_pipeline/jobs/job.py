@@ -228,7 +228,7 @@ class Job(Declarations):
         self.source.check_engine(self.engine)
         if "%d" not in (getattr(self.source, "date_format", None) or "%d") and self.period.every in ("day", "week"):
             raise ValueError(
-                'source.date_format has no %d, so a value is a whole month: write every = "month" in period, or longer.'
+                'source.date_format has no %d, so a value is a month: write every = "month", or longer, for the period.'
             )
         asks_for_rows = self.retention is not None or self.checks.expect or self.checks.expectations is not None
         if self.source.rows_stay and asks_for_rows:

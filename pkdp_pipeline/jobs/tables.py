@@ -260,7 +260,7 @@ class OutputTable(Table):
         default=("parquet",),
         min_length=1,
         strict=False,
-        description="The files of each release; xlsx is one workbook of a period's releases.",
+        description="The files of each release; xlsx is one workbook of all, xlsx-estimates with estimates of samples.",
         json_schema_extra=_list_formats,
     )
     suppressed: Name | None = Field(

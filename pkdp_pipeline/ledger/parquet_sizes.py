@@ -32,7 +32,8 @@ def read_within(content: bytes, rows: int) -> tuple[pa.Table, pq.FileMetaData]:
     """Return the table of a Parquet file and its metadata.
 
     Raises `ArgumentError` if it holds more than `rows` rows, or more than a kilobyte for each row that is allowed (a
-    megabyte at least); `pa.ArrowException`, `OSError`, `ValueError`, `TypeError` or `KeyError` if it cannot be read.
+    megabyte at least); `pa.ArrowException`, `OSError`, `ValueError`, `TypeError`, `KeyError` or `AttributeError` if it
+    cannot be read.
 
     Notes
     -----
@@ -45,6 +46,7 @@ def read_within(content: bytes, rows: int) -> tuple[pa.Table, pq.FileMetaData]:
 
     file = pq.ParquetFile(pa.BufferReader(content))
     _check_metadata(file.metadata, rows)
+    _check_statistics(content, file.metadata)
     _check_pages(content, file.metadata, rows)
     columns = [file.metadata.schema.column(index) for index in range(file.metadata.num_columns)]
     texts = [column.name for column in columns if column.physical_type == "BYTE_ARRAY"]
@@ -87,6 +89,19 @@ def _check_metadata(metadata: pq.FileMetaData, rows: int) -> None:
         raise _too_large(f"its values take more than {table_bytes(rows):,} bytes", rows)
 
 
+def _check_statistics(content: bytes, metadata: pq.FileMetaData) -> None:
+    """Refuse statistics of sizes that contradict the schema: over these Arrow ends the process, without an error."""
+    columns = [metadata.schema.column(index) for index in range(metadata.num_columns)]
+    footer = _Compact(content, len(content) - 8 - int.from_bytes(content[-8:-4], "little")).struct()
+    for group in footer[4]:
+        for column, chunk in zip(columns, group[1], strict=True):
+            sizes = chunk[3].get(16, {})
+            levels = ((2, column.max_repetition_level), (3, column.max_definition_level))
+            fits = all(len(sizes.get(field, ())) in (0, highest + 1) for field, highest in levels)
+            if not fits or (1 in sizes and column.physical_type != "BYTE_ARRAY"):
+                raise ValueError
+
+
 def _check_pages(content: bytes, metadata: pq.FileMetaData, rows: int) -> None:
     """Refuse a file whose pages are larger together than allowed, when decompressed, or too many."""
     pages = size = 0
@@ -123,7 +138,7 @@ class _Compact:
         self._content, self.place = content, place
 
     def struct(self, depth: int = 0) -> dict[int, Any]:
-        """Return the whole numbers of a structure by the numbers of their fields; what else it has is passed over."""
+        """Return whole numbers, lists and structures by the numbers of their fields; None for what else there is."""
         fields: dict[int, Any] = {}
         field = 0
         while head := self._byte():
@@ -131,7 +146,7 @@ class _Compact:
             fields[field] = self._value(head & 15, depth + 1)
         return fields
 
-    def _value(self, kind: int, depth: int, *, listed: bool = False) -> int | None:
+    def _value(self, kind: int, depth: int, *, listed: bool = False) -> Any:
         if depth > 8:
             raise ValueError
         if kind in (1, 2):  # true and false: in a field the kind alone, in a list a byte
@@ -147,10 +162,10 @@ class _Compact:
             self.place += length
         elif kind in (9, 10):
             head = self._byte()
-            for _ in range(min(head >> 4 if head >> 4 < 15 else self._varint(), len(self._content))):
-                self._value(head & 15, depth, listed=True)
+            length = min(head >> 4 if head >> 4 < 15 else self._varint(), len(self._content))
+            return [self._value(head & 15, depth, listed=True) for _ in range(length)]
         elif kind == 12:
-            self.struct(depth)
+            return self.struct(depth)
         else:
             raise ValueError
         return None

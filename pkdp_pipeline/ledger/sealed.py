@@ -240,7 +240,7 @@ def _arrow_content(content: bytes, rows: int | None) -> tuple[pa.Table, dict[byt
             table, about = read_within(content, rows)
     except ArgumentError:
         raise
-    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError):
+    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, AttributeError):
         raise ArgumentError(_UNREADABLE) from None
     metadata = dict(about.metadata or {})
     if not has_period_column(metadata):

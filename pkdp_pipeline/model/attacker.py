@@ -212,16 +212,32 @@ class AttackerModel:
     def among(self, cells: int | None) -> AttackerModel:
         """Return the attacker of a table of `cells` declared cells; None where the data say which cells there are.
 
-        `p_min` is left out where nobody can be in every cell with that probability, and absent with as much as `p_max`
-        takes: less is then assumed.
+        `p_min` is left out where nobody can be in every cell with that probability: less is then assumed.
         """
-        if not self.p_min:
-            return self
-        least = Fraction(self.p_min)
-        absent = least * (1 / Fraction(self.p_max) - 1) if self.p_max else Fraction(0)
-        # Shares of cells that are alike are rounded when they are written.
-        fits = cells is not None and cells * least + absent <= 1 + Fraction(1, 10**9)
+        fits = not self.p_min or (cells is not None and self._has_room(cells, 1))
         return self if fits else replace(self, p_min=None)
+
+    def check_cells(self, cells: int, cells_per_unit: int = 1) -> None:
+        """Refuse a `p_min` that nobody in a table of `cells` declared cells can keep to; see `among`."""
+        if not self._has_room(cells, cells_per_unit):
+            absent = "" if self.p_max in (None, 1.0) else f", and absent with as much as p_max = {self.p_max!r} takes"
+            raise ArgumentError(
+                f"p_min = {self.p_min!r} cannot hold for {cells} declared cells: nobody can be in each of them with at "
+                f"least this probability{absent}. p_min is about the least likely cell of each unknown person: lower "
+                "it, or leave it out."
+            )
+
+    def _has_room(self, cells: int, cells_per_unit: int) -> bool:
+        """Return whether the chances of all cells, and of absence beside `p_max`, add up to `cells_per_unit` at most.
+
+        Told the group, whose exact total is known, a person is in one of its cells, whose number is not known here.
+        """
+        if not self.p_min or self.groups:
+            return True
+        least = Fraction(self.p_min)
+        absent = least * (1 / Fraction(self.p_max) - 1) if self.p_max and cells_per_unit == 1 else Fraction(0)
+        # Shares of cells that are alike are rounded when they are written.
+        return cells * least / cells_per_unit + absent <= 1 + Fraction(1, 10**9)
 
     def against_anyone(self) -> AttackerModel:
         """Return the attacker beside the same leakage about whom nothing else is assumed.

@@ -164,17 +164,22 @@ class Derivations:
         -------
         pandas.DataFrame
             The columns of `by`, ``weighted`` (Float64; ``<NA>`` where suppressed cells leave it open), ``error`` (only
-            with noise: its standard deviation), and ``least`` and ``most``, between which the weighted number of people
-            in the table is.
+            with noise or of a secret sample: the standard error, of the noise and of the draw), and ``least`` and
+            ``most``, between which the weighted number of people in the table is.
 
         Raises
         ------
         ArgumentError
             If a published value has no weight, a weight is not above 0, or `by` names anything but by-columns.
+
+        Notes
+        -----
+        Where the certificate's attacker has `sampled`, each value's people are taken to be drawn independently with the
+        inverse of its weight as their chance, or with `sampled` where that is smaller.
         """
         from pkdp_pipeline.releases.estimates import weighted
 
-        return self._derived(weighted, weights, by)
+        return self._derived(weighted, weights, by, self.certificate.attacker.sampled)
 
     def mean(self, counts: Derivations) -> pd.DataFrame:
         """Return what a person adds to a cell on average, from sums and counts of the same people; as `rollup` is.

@@ -308,10 +308,18 @@ def weighted(
     mechanism: Mechanism,
     weights: Mapping[str, Mapping[Any, float]],
     by: str | Sequence[str],
+    sampled: float | None = None,
     *,
     declared: bool,
 ) -> pd.DataFrame:
-    """Return totals with publicly fixed weights of one by-column; see `Release.weighted`."""
+    """Return totals with publicly fixed weights of one by-column; see `Release.weighted`.
+
+    Notes
+    -----
+    Of N people drawn independently with chance β, n are counted, and n / β² · (1 - β) has the mean N / β · (1 - β),
+    which is the variance of n / β (Horvitz and Thompson, of a Poisson design). A stratum's β is taken for the inverse
+    of its weight, and never for more than `sampled`.
+    """
     if not isinstance(weights, Mapping) or len(weights) != 1 or not isinstance(next(iter(weights.values())), Mapping):
         raise ArgumentError(
             'weights must name one by-column and the weight of each of its values: {"stratum": {"A": 1.5, "B": 0.8}}. '
@@ -339,16 +347,20 @@ def weighted(
         open_ = group.unlisted != NOBODY
         published = [None if cell.published is None else weight * cell.published for weight, cell in parts]
         most = [None if cell.most is None else weight * cell.most for weight, cell in parts]
+        hidden, variance = open_ or None in published, 0.0
+        for weight, cell in parts:
+            drawn = max(0, cell.published or 0) * (1.0 - min(sampled, 1.0 / weight)) if sampled else 0.0
+            variance += weight**2 * (drawn + deviation**2 * cell.noises)
         totals.append(
             (
-                None if open_ or None in published else math.fsum(value or 0.0 for value in published),
-                deviation * math.sqrt(math.fsum(weight**2 * cell.noises for weight, cell in parts)),
+                None if hidden else math.fsum(value or 0.0 for value in published),
+                None if hidden else math.sqrt(variance),
                 math.fsum(weight * cell.least for weight, cell in parts),
                 None if open_ or None in most else math.fsum(value or 0.0 for value in most),
             )
         )
     frame = first_keys(table, names, groups)
     for place, name in enumerate(("weighted", "error", "least", "most")):
-        if name != "error" or mechanism.noise is not None:
+        if name != "error" or mechanism.noise is not None or sampled:
             frame[name] = pd.array([total[place] for total in totals], dtype="Float64")
     return frame

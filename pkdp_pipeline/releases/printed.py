@@ -133,10 +133,13 @@ class Following:
         For each count, None where it is published, or nothing follows.
     apart : bool
         Whether totals were left out, because nothing says that they were counted from the table's reading of the data.
+    totals : tuple of int
+        The places of the tables beside it that are such totals.
     """
 
     texts: list[str | None]
     apart: bool = False
+    totals: tuple[int, ...] = ()
 
     @property
     def remark(self) -> str:
@@ -163,7 +166,8 @@ def following(
     context, k = terms[1], terms[0].k or 0
     apart, bounds = False, [(0, k - 1)] * len(nothing)
     totals: list[tuple[list[tuple[str, ...]], dict[tuple[str, ...], int | None]]] = []
-    for other, document in beside:
+    fitting: list[int] = []
+    for number, (other, document) in enumerate(beside):
         exact, about = _terms(document)
         if other.more or not _adds_up(exact, about) or not set(other.columns) < set(table.columns):
             continue
@@ -177,6 +181,7 @@ def following(
             known = dict(zip(other.keys, other.counts, strict=True))
             bounds = hidden_bounds(table.counts, k, [*totals, (groups, known)])
             totals.append((groups, known))
+            fitting.append(number)
     texts = [
         None
         if count is not None or (least, most) == (0, k - 1)
@@ -185,7 +190,7 @@ def following(
         else f"{least:,} to {most:,}"
         for count, (least, most) in zip(table.counts, bounds, strict=True)
     ]
-    return Following(texts, apart)
+    return Following(texts, apart, tuple(fitting))
 
 
 def following_beside(release: Release, beside: Sequence[Release]) -> Following:

@@ -130,9 +130,11 @@ class Publication:
             raise ArgumentError("revise is about what a ledger holds: give a ledger, or leave revise out.")
         question = self.question
         attacker = attacker_of(question.mechanism, self.attacker)
-        if isinstance(question.mechanism, Histogram) and not (attacker.groups and question.domain is not None):
-            # Beside totals of groups chances may be told the group.
-            attacker = attacker.among(None if question.domain is None else len(question.domain.cells))
+        if isinstance(question.mechanism, Histogram):
+            cells = None if question.domain is None else len(question.domain.cells)
+            if cells is not None and question.mechanism.k is None and question.mechanism.noise is None:
+                attacker.check_cells(cells)  # nothing but p_min hides exact counts
+            attacker = attacker.among(cells)
         object.__setattr__(self, "attacker", attacker)
         mechanism = beside_groups(question.mechanism, question.grouping, question.protects, attacker)
         if mechanism != question.mechanism:
@@ -346,11 +348,7 @@ def publish(
 
 
 def _published(
-    source: Callable[[], Any],
-    publication: Publication,
-    check: Callable[[Release], None] | None,
-    trusted: bool,
-    reserved: Reservation | Entry | None,
+    source: Any, publication: Publication, check: Callable[[Release], None] | None, trusted: bool, reserved: Any
 ) -> Release:
     """Return what `publish` does."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from os import PathLike
@@ -146,23 +147,37 @@ class Release(Derivations):
         _write(path, table)
         _write(f"{path}-metadata.json", metadata)
 
-    def to_excel(self, path: str | PathLike[str], *, suppressed: str | None = None) -> None:
+    def to_excel(
+        self,
+        path: str | PathLike[str],
+        *,
+        suppressed: str | None = None,
+        estimates: bool | Mapping[str, Mapping[Any, float]] = False,
+    ) -> None:
         """Write a workbook: a cover, notes with the rule and the guarantee, and the table on a sheet of its own.
+
+        Counts by two columns or more have a second sheet: the cross-table, with the last column's values across.
 
         Parameters
         ----------
         path : path-like
         suppressed : str, optional
             As in `to_csv`.
+        estimates : bool or mapping of str to mapping, default False
+            Whether the table has the columns of `estimate`; or weights, for those of `weighted`.
 
         Raises
         ------
         ArgumentError
-            As of `to_csv`, or if the table has over a million rows.
+            As of `to_csv`, `estimate` or `weighted`, or if the table has over a million rows.
         ConfigError
             If xlsxwriter is not installed, or the file cannot be written.
         """
-        _write(path, view("tables.workbook")({Path(path).stem: self}, suppressed))
+        frames, name = {}, Path(path).stem
+        if estimates is not False:
+            by = key_columns(self.sealed.frame.columns)
+            frames[name] = self.estimate() if estimates is True else self.weighted(estimates, by)
+        _write(path, view("tables.workbook")({name: self}, suppressed, estimates=frames))
 
     def to_json_stat(self, path: str | PathLike[str], *, suppressed: str | None = None) -> None:
         """Write the table as a JSON-stat 2.0 dataset, which has the certificate as its extension.

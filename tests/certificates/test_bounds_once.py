@@ -23,10 +23,10 @@ def release(request, tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(pkdp.Certificate, "from_json", staticmethod(read))
-        made = pkdp.histogram(
+        published = pkdp.histogram(
             PEOPLE, "town", unit="person", k=60, attacker=ATTACKER, ledger=ledger, period=ledger and "2026-01-01"
         )
-    yield made
+    yield published
     if ledger is not None:
         ledger.close()
 

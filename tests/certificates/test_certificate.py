@@ -269,8 +269,8 @@ def test_numbers_no_certificate_has_are_found(number):
     ],
 )
 def test_a_replaced_certificate_has_bounds_and_a_text_of_its_own(change):
-    made = certify(Count(k=50), AttackerModel(p_max=0.1)).with_caveats("One limit.")
-    for before in (made, made.written(), Certificate.from_json(made.to_json())):
+    certificate = certify(Count(k=50), AttackerModel(p_max=0.1)).with_caveats("One limit.")
+    for before in (certificate, certificate.written(), Certificate.from_json(certificate.to_json())):
         other = dataclasses.replace(before, **change)
         fresh = certify(other.mechanism, other.attacker).with_caveats(*other.caveats)
         assert other == fresh
@@ -281,8 +281,8 @@ def test_a_replaced_certificate_has_bounds_and_a_text_of_its_own(change):
 
 def test_bounds_cannot_be_taken_from_another_certificate():
     stronger = certify(Count(k=500), AttackerModel(p_max=0.1))
-    made = certify(Count(k=5), AttackerModel(p_max=0.1))
-    for honest in (made, Certificate.from_json(made.to_json())):
+    weaker = certify(Count(k=5), AttackerModel(p_max=0.1))
+    for honest in (weaker, Certificate.from_json(weaker.to_json())):
         for name, value in (("_promise", stronger._promise), ("_stored", stronger.to_json())):
             with pytest.raises(ValueError, match=name):
                 dataclasses.replace(honest, **{name: value})

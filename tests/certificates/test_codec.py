@@ -33,25 +33,25 @@ def test_numbers_may_differ_by_rounding_only():
         ({"a": 1}, {"a": 1, "b": 1}),
         ({"a": 1}, [1]),
     ]:
-        found = differences("it", stored, fresh)
-        assert found
-        assert not any(one.is_weaker for one in found)
+        listed = differences("it", stored, fresh)
+        assert listed
+        assert not any(difference.is_weaker for difference in listed)
 
 
 def test_the_rounding_of_a_number_is_asked_for_by_its_place_and_only_where_numbers_differ():
-    asked = []
+    paths = []
 
     def rounding(steps):
-        asked.append(steps)
+        paths.append(steps)
         return 1e-5
 
     stored = {"grid": [{"delta": 1.0}, {"delta": 0.5 * (1 - 0.9e-5)}]}
     assert differences("it", stored, {"grid": [{"delta": 1.0}, {"delta": 0.5}]}, rounding=rounding) == []
-    assert asked == [("grid", 1, "delta")]
+    assert paths == [("grid", 1, "delta")]
     stored["grid"][1]["delta"] = 0.5 * (1 - 1.1e-5)
-    (found,) = differences("it", stored, {"grid": [{"delta": 1.0}, {"delta": 0.5}]}, rounding=rounding)
-    assert found.overclaims
-    assert not found.is_weaker
+    (difference,) = differences("it", stored, {"grid": [{"delta": 1.0}, {"delta": 0.5}]}, rounding=rounding)
+    assert difference.overclaims
+    assert not difference.is_weaker
 
 
 @pytest.mark.parametrize(
@@ -72,9 +72,9 @@ def test_the_rounding_of_a_number_is_asked_for_by_its_place_and_only_where_numbe
 def test_a_true_promise_that_is_weaker_than_necessary_is_told_from_a_bolder_one(path, stored, fresh, weaker):
     for step in reversed(path):
         stored, fresh = {step: stored}, {step: fresh}
-    (found,) = differences("it", stored, fresh)
-    assert found.is_weaker == weaker
-    assert "weaker than necessary" in outcome_of([found])
+    (difference,) = differences("it", stored, fresh)
+    assert difference.is_weaker == weaker
+    assert "weaker than necessary" in outcome_of([difference])
     assert outcome_of([]) == "all the same"
 
 
@@ -91,13 +91,15 @@ def test_a_printed_number_may_differ_where_it_is_near_to_the_end_of_its_last_dig
         "Private: ε = 0.481, δ = 1e-6, declared at ε = 0.1.",
         "Private at ε = 0.481, δ = 1e-6, declared at ε = 0.101.",
     ):
-        (found,) = differences("it", {"text": text}, fresh)
-        assert found.direction == "words"
-    (found,) = differences("it", {"text": "Private at ε = 0.481, δ = 1e-6, declared at ε = 0.1."}, private(0.4815))
-    assert found.direction == "words"
+        (difference,) = differences("it", {"text": text}, fresh)
+        assert difference.direction == "words"
+    (difference,) = differences("it", {"text": "Private at ε = 0.481, δ = 1e-6, declared at ε = 0.1."}, private(0.4815))
+    assert difference.direction == "words"
     assert 0.0 < SEARCHED < 1e-3
 
 
 def test_the_place_of_a_difference_is_named():
-    (found,) = differences("it", {"grid": [{"delta": 1.0}, {"delta": 0.5}]}, {"grid": [{"delta": 1.0}, {"delta": 0.6}]})
-    assert str(found) == "it.grid[1].delta is 0.5, lower than what is certified: 0.6"
+    (difference,) = differences(
+        "it", {"grid": [{"delta": 1.0}, {"delta": 0.5}]}, {"grid": [{"delta": 1.0}, {"delta": 0.6}]}
+    )
+    assert str(difference) == "it.grid[1].delta is 0.5, lower than what is certified: 0.6"

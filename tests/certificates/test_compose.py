@@ -34,9 +34,9 @@ NOTHING = "Nothing is assumed about what the attacker knows."
 
 def test_a_total_lists_what_is_true_of_all_of_its_releases():
     """Exact totals promise nothing and assume nothing; what some releases assume or count is told as theirs."""
-    told = AttackerModel(p_max_between=0.7, leakage=pkdp.Leakage.totals(by="region"))
-    table = certify(Histogram(k=60), told, protects="value")
-    exact = certify(Histogram(totals=True), told, protects="value")
+    attacker = AttackerModel(p_max_between=0.7, leakage=pkdp.Leakage.totals(by="region"))
+    table = certify(Histogram(k=60), attacker, protects="value")
+    exact = certify(Histogram(totals=True), attacker, protects="value")
     assert exact.assumptions[0] == NOTHING
     beside = compose([table, exact]).assumptions
     assert NOTHING not in beside
@@ -140,10 +140,10 @@ def test_it_says_what_it_promises(total):
     sentence = total.sentence()
     assert sentence.endswith(".")
     assert "rotects" in sentence or total.releases == 0
-    for one in total.evidence:
+    for evidence in total.evidence:
         if total.has_partial_knowledge:
-            assert one.declares[1:-1] in sentence
-        assert one.declares in total.assumptions
+            assert evidence.declares[1:-1] in sentence
+        assert evidence.declares in total.assumptions
     assert total.with_caveats("One more limit.").sentence().endswith(" One more limit.")
     assert "<p>" in total._repr_html_()
 
@@ -333,9 +333,9 @@ def test_group_privacy_and_bounded_dependence_never_rise_again():
 def test_the_largest_of_totals_that_cross_is_inverted():
     steep = certify(Count(k=20), AttackerModel(p_max=0.5))
     weak = certify(Count(noise=GeometricNoise(20.0)), AttackerModel())
-    one = compose([(steep, 30)], [ONE_DAY, pkdp.BoundedParticipation(2)])
-    other = compose([(weak, 30)], [ONE_DAY, pkdp.BoundedParticipation(10)])
-    total = compose([one, other], pkdp.DisjointUnits())
+    steep_total = compose([(steep, 30)], [ONE_DAY, pkdp.BoundedParticipation(2)])
+    weak_total = compose([(weak, 30)], [ONE_DAY, pkdp.BoundedParticipation(10)])
+    total = compose([steep_total, weak_total], pkdp.DisjointUnits())
     assert total.delta(total.epsilon(0.0212)) <= 0.0212
 
 

@@ -43,7 +43,10 @@ DEAR = {32, 33, 35, 49}
 
 @pytest.mark.parametrize(
     "document",
-    [pytest.param(one, marks=pytest.mark.slow if at in DEAR else ()) for at, one in enumerate(CERTIFICATES)],
+    [
+        pytest.param(document, marks=pytest.mark.slow if index in DEAR else ())
+        for index, document in enumerate(CERTIFICATES)
+    ],
 )
 def test_a_certificate_has_the_numbers_it_had(document):
     certificate = Certificate.from_json(json.dumps(document))
@@ -62,8 +65,8 @@ def test_a_certificate_has_the_numbers_it_had(document):
         assert certificate.worst_case.parameters == pytest.approx(
             (worst["epsilon"], worst["delta"]), rel=AGREEMENT, abs=0
         )
-        found = certificate.worst_case.delta([row["epsilon"] for row in worst["grid"]])
-        assert found == pytest.approx([row["delta"] for row in worst["grid"]], rel=AGREEMENT, abs=0)
+        deltas = certificate.worst_case.delta([row["epsilon"] for row in worst["grid"]])
+        assert deltas == pytest.approx([row["delta"] for row in worst["grid"]], rel=AGREEMENT, abs=0)
     assert json.loads(certificate.to_json()) == document
 
 
@@ -181,7 +184,7 @@ def test_the_entries_of_an_exported_ledger_are_read(document):
 
 @pytest.mark.parametrize("document", frozen("report.v1"))
 def test_a_report_s_promises_are_those_of_their_certificates(document):
-    promises = [one for one in document["promises"] if one["certificate"] is not None]
+    promises = [promise for promise in document["promises"] if promise["certificate"] is not None]
     assert promises
     for promise in promises:
         certificate, curve = Certificate.from_json(json.dumps(promise["certificate"])), promise["curve"]
@@ -194,9 +197,9 @@ def test_a_report_s_promises_are_those_of_their_certificates(document):
 
 def test_the_claims_of_a_verification_keep_their_names(monkeypatch):
     monkeypatch.setattr(attacking, "_MAX_TERMS", dict.fromkeys(attacking._MAX_TERMS, 1000))
-    (release,) = [one for one in frozen("verification.v1") if one["kind"] == "release"]
-    found = pkdp.verify(FROZEN / "release.1" / release["file"], draws=100)
-    assert {claim["key"] for claim in release["claims"]} <= {claim.key for claim in found.claims}
+    (release,) = [document for document in frozen("verification.v1") if document["kind"] == "release"]
+    verification = pkdp.verify(FROZEN / "release.1" / release["file"], draws=100)
+    assert {claim["key"] for claim in release["claims"]} <= {claim.key for claim in verification.claims}
 
 
 def test_exit_codes_stay():

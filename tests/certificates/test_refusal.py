@@ -108,13 +108,13 @@ def test_the_offered_number_of_unknown_people_is_the_smallest(name):
         assert " people " not in text.partition("Each of these")[2].replace("whatever", "")
         return
     if isinstance(mechanism, Count):
-        found = re.search(r"no threshold but unknown = (\d+) people with p_min = ([\d.]+) and p_max = ([\d.]+)", text)
-        box = {"p_min": float(found[2]), "p_max": float(found[3])}
+        offered = re.search(r"no threshold but unknown = (\d+) people with p_min = ([\d.]+) and p_max = ([\d.]+)", text)
+        box = {"p_min": float(offered[2]), "p_max": float(offered[3])}
         exact = Count()
     else:
-        found = re.search(r"unknown = (\d+) people who choose every option with p_min = ([\d.]+)", text)
-        box, exact = {"p_min": float(found[2])}, Histogram()
-    people = int(found[1])
+        offered = re.search(r"unknown = (\d+) people who choose every option with p_min = ([\d.]+)", text)
+        box, exact = {"p_min": float(offered[2])}, Histogram()
+    people = int(offered[1])
     assert reaches(exact, {**box, "unknown": people}, protects)
     assert not reaches(exact, {**box, "unknown": people - 1}, protects)
 
@@ -122,16 +122,16 @@ def test_the_offered_number_of_unknown_people_is_the_smallest(name):
 @pytest.mark.parametrize("name", REFUSED)
 def test_the_offered_noise_is_enough_against_anyone(name):
     mechanism, _, protects, _ = REFUSED[name]
-    found = re.search(
+    offered = re.search(
         r"noise=pkdp\.GeometricNoise\(([\d.]+)\)(?: with release_threshold=(\d+))?, whatever", message(name)
     )
-    noise = GeometricNoise(float(found[1]))
+    noise = GeometricNoise(float(offered[1]))
     kind = Histogram if isinstance(mechanism, Histogram) else Count
-    if found[2] is None:
+    if offered[2] is None:
         assert reaches(kind(noise=noise), {}, protects)
         assert not reaches(kind(noise=GeometricNoise(noise.epsilon * 1.01)), {}, protects)
         return
-    threshold = int(found[2])
+    threshold = int(offered[2])
     assert reaches(kind(k=mechanism.k, noise=noise, release_threshold=threshold), {}, protects)
     assert not reaches(kind(k=mechanism.k, noise=noise, release_threshold=threshold - 1), {}, protects)
 

@@ -18,7 +18,7 @@ from pkdp_pipeline.theorems import THEOREMS
 
 FULL = AttackerModel(p_max=0.1, p_min=0.05, p_max_between=0.7, unknown=200)
 ANYONE = {"noise", "noise_beside_leakage", "leaked", "sums"}
-ONE_RELEASE = sorted(key for key, one in THEOREMS.items() if not one.is_rule)
+ONE_RELEASE = sorted(key for key, theorem in THEOREMS.items() if not theorem.is_rule)
 
 
 @pytest.mark.parametrize("theorem", ["histogram_presence", "histogram_value"])
@@ -61,8 +61,8 @@ def test_caveats_end_a_sentence():
 @pytest.mark.parametrize("k", [5, 30, 80])
 def test_the_numbers_of_a_sentence_are_certified(k, delta):
     certificate = certify(Count(k=k), AttackerModel(p_max=0.2))
-    found = re.match(r"Private at ε = ([\d.e-]+), δ = ([\d.e-]+) against", certificate.sentence(delta))
-    assert certificate.delta(float(found[1])) <= float(found[2])
+    numbers = re.match(r"Private at ε = ([\d.e-]+), δ = ([\d.e-]+) against", certificate.sentence(delta))
+    assert certificate.delta(float(numbers[1])) <= float(numbers[2])
 
 
 @given(st.floats(0.0, 1e300, allow_subnormal=True), st.integers(1, 6))
@@ -121,7 +121,7 @@ def test_no_percentage_names_more_attackers_than_were_certified(p):
         least = against("thresholding_complement", AttackerModel(p_min=p))
         assert share(least, f"at least {number}") == option
     box = against("counting", AttackerModel(p_min=min(p, 0.5), p_max=max(p, 0.5), unknown=9))
-    low, high = (Decimal(found) / 100 for found in re.findall(number, box))
+    low, high = (Decimal(percentage) / 100 for percentage in re.findall(number, box))
     assert low >= Decimal(repr(min(p, 0.5)))
     assert high <= Decimal(repr(max(p, 0.5)))
     if p >= 0.5:
@@ -173,8 +173,10 @@ def test_people_who_are_not_counted_for_their_cell_are_told(rule, said):
 
 def test_a_delta_that_is_printed_as_1_is_no_promise():
     noised = Histogram(k=14, noise=GeometricNoise(1.0), release_threshold=5)
-    one = certify(noised, AttackerModel(p_max=0.1))
-    told = [one, compose([(one, 3)], IndependentGivenHabits()), compose([(one, 3)])]
-    assert all(", δ = 1 " not in certificate.sentence() for certificate in told)
-    assert [certificate.sentence().count("anyone at all") for certificate in told] == [0, 0, 1]
-    assert told[2].sentence().startswith("3 releases together: no protection is certified against anyone at all")
+    part = certify(noised, AttackerModel(p_max=0.1))
+    certificates = [part, compose([(part, 3)], IndependentGivenHabits()), compose([(part, 3)])]
+    assert all(", δ = 1 " not in certificate.sentence() for certificate in certificates)
+    assert [certificate.sentence().count("anyone at all") for certificate in certificates] == [0, 0, 1]
+    assert (
+        certificates[2].sentence().startswith("3 releases together: no protection is certified against anyone at all")
+    )

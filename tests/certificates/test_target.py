@@ -40,7 +40,7 @@ def refusal(ask) -> str:
 
 @thinned(2)
 @pytest.mark.parametrize(
-    "asked",
+    "target",
     one_in(
         2,
         [
@@ -52,14 +52,14 @@ def refusal(ask) -> str:
         ],
     ),
 )
-def test_what_is_advised_reaches_the_target(asked):
-    with pytest.raises(NotCertifiableError) as told:
-        FRAME.pkdp.histogram("c", k=2, target=asked, **ASKED)
-    (k,) = re.findall(r"k = (\d+) with", str(told.value))
-    ((noise, reached),) = re.findall(r"GeometricNoise\((.+?)\) with release_threshold=(\d+)", str(told.value))
-    FRAME.pkdp.histogram("c", k=int(k), target=asked, **ASKED)
+def test_what_is_advised_reaches_the_target(target):
+    with pytest.raises(NotCertifiableError) as caught:
+        FRAME.pkdp.histogram("c", k=2, target=target, **ASKED)
+    (k,) = re.findall(r"k = (\d+) with", str(caught.value))
+    ((noise, reached),) = re.findall(r"GeometricNoise\((.+?)\) with release_threshold=(\d+)", str(caught.value))
+    FRAME.pkdp.histogram("c", k=int(k), target=target, **ASKED)
     noised = {"noise": GeometricNoise(float(noise)), "release_threshold": int(reached)}
-    FRAME.pkdp.histogram("c", k=2, target=asked, **noised, **ASKED)
+    FRAME.pkdp.histogram("c", k=2, target=target, **noised, **ASKED)
 
 
 def test_nothing_is_advised_where_nothing_reaches_the_target():
@@ -79,21 +79,23 @@ def test_by_default_a_release_has_an_epsilon_at_one_in_a_million():
 
 
 def test_the_target_is_the_calls_then_the_ledgers(tmp_path):
-    asked = {**ASKED, "period": "2020"}
+    arguments = {**ASKED, "period": "2020"}
     with pkdp.Ledger.open(tmp_path / "strict.sqlite", target=pkdp.Target(1.0)) as ledger:
-        message = refusal(lambda: FRAME.pkdp.histogram("c", k=50, ledger=ledger, **asked))
+        message = refusal(lambda: FRAME.pkdp.histogram("c", k=50, ledger=ledger, **arguments))
         assert "epsilon = 1.16 at delta = 1e-6 is above the target, epsilon = 1.0" in message
         assert list(ledger.entries()) == []
-        explained = FRAME.pkdp.explain("c", k=50, ledger=ledger, **asked)
+        explained = FRAME.pkdp.explain("c", k=50, ledger=ledger, **arguments)
         assert explained.outcome == "refused"
         assert isinstance(explained.refused, NotCertifiableError)
-        made = FRAME.pkdp.histogram("c", k=50, ledger=ledger, target=pkdp.Target(1.2), **asked)
-        assert FRAME.pkdp.histogram("c", k=50, ledger=ledger, **asked).id == made.id  # what is public is replayed
+        release = FRAME.pkdp.histogram("c", k=50, ledger=ledger, target=pkdp.Target(1.2), **arguments)
+        assert (
+            FRAME.pkdp.histogram("c", k=50, ledger=ledger, **arguments).id == release.id
+        )  # what is public is replayed
     with pkdp.Ledger.open(tmp_path / "loose.sqlite", target=None) as ledger:
-        refusal(lambda: FRAME.pkdp.histogram("c", k=4, ledger=ledger, target=pkdp.Target(), **asked))
-        assert len(FRAME.pkdp.histogram("c", k=5, ledger=ledger, **asked).table) == 1
+        refusal(lambda: FRAME.pkdp.histogram("c", k=4, ledger=ledger, target=pkdp.Target(), **arguments))
+        assert len(FRAME.pkdp.histogram("c", k=5, ledger=ledger, **arguments).table) == 1
     with pkdp.Ledger.open(tmp_path / "usual.sqlite") as ledger:
-        refusal(lambda: FRAME.pkdp.count(k=5, ledger=ledger, **asked))
+        refusal(lambda: FRAME.pkdp.count(k=5, ledger=ledger, **arguments))
 
 
 def test_the_best_number_counts():
@@ -112,8 +114,8 @@ def test_a_target_that_noise_reaches_takes_no_search(monkeypatch):
 
 
 def test_an_exact_total_costs_nothing_and_is_no_promise_to_miss():
-    told = pkdp.AttackerModel(leakage=pkdp.Leakage.total())
-    assert FRAME.pkdp.count(unit="u", attacker=told, protects="value").value == 80
+    attacker = pkdp.AttackerModel(leakage=pkdp.Leakage.total())
+    assert FRAME.pkdp.count(unit="u", attacker=attacker, protects="value").value == 80
 
 
 @pytest.mark.parametrize("target", [1e-6, "none", {"delta": 1e-6}, True])
@@ -157,8 +159,8 @@ def test_what_promises_nothing_is_certified_by_nobody(mechanism):
 
 
 def test_what_was_certified_once_can_still_be_read():
-    made = pkdp.certify(Histogram(k=20, noise=GeometricNoise(0.5), release_threshold=5), ATTACKER)
-    document = json.loads(made.to_json()) | {"attacker": pkdp.AttackerModel().to_dict()}
+    certificate = pkdp.certify(Histogram(k=20, noise=GeometricNoise(0.5), release_threshold=5), ATTACKER)
+    document = json.loads(certificate.to_json()) | {"attacker": pkdp.AttackerModel().to_dict()}
     assert pkdp.Certificate.from_json(json.dumps(document)).worst_case.parameters[1] > 0.999
 
 
@@ -264,11 +266,11 @@ def test_noise_needs_no_attacker():
     assert alone == FRAME.pkdp.count(attacker=pkdp.AttackerModel(), **noised).certificate
     assert pkdp.certify(Count(noise=GeometricNoise(0.5))).worst_case.parameters == (0.5, 0.0)
     with pkdp.Ledger.open(":memory:") as ledger:
-        asked = {**noised, "ledger": ledger, "period": "2020"}
-        assert FRAME.pkdp.explain(**asked).outcome == "publish"
-        made = FRAME.pkdp.count(**asked)
-        assert FRAME.pkdp.count(**asked).to_bytes() == made.to_bytes()
-        assert FRAME.pkdp.count(attacker=pkdp.AttackerModel(), **asked).id == made.id
+        arguments = {**noised, "ledger": ledger, "period": "2020"}
+        assert FRAME.pkdp.explain(**arguments).outcome == "publish"
+        release = FRAME.pkdp.count(**arguments)
+        assert FRAME.pkdp.count(**arguments).to_bytes() == release.to_bytes()
+        assert FRAME.pkdp.count(attacker=pkdp.AttackerModel(), **arguments).id == release.id
     with pytest.raises(ArgumentError, match=r"or add noise, which needs no attacker\."):
         FRAME.pkdp.count(unit="u", k=50)
     message = refusal(lambda: FRAME.pkdp.histogram("c", k=5, domain=["a"], **noised))
@@ -277,14 +279,14 @@ def test_noise_needs_no_attacker():
 
 
 def test_a_release_certified_again_is_held_to_the_target(tmp_path):
-    asked = {"unit": "u", "k": 60, "period": "2020"}
+    arguments = {"unit": "u", "k": 60, "period": "2020"}
     with pkdp.Ledger.open(tmp_path / "ledger.sqlite") as ledger:
-        FRAME.pkdp.histogram("c", attacker=ATTACKER, ledger=ledger, **asked)
+        FRAME.pkdp.histogram("c", attacker=ATTACKER, ledger=ledger, **arguments)
         before = list(ledger.entries())
         bold = pkdp.AttackerModel(p_max=0.99)
-        refusal(lambda: FRAME.pkdp.histogram("c", attacker=bold, ledger=ledger, **asked))
+        refusal(lambda: FRAME.pkdp.histogram("c", attacker=bold, ledger=ledger, **arguments))
         assert list(ledger.entries()) == before
-        again = FRAME.pkdp.histogram("c", attacker=bold, ledger=ledger, target=None, **asked)
+        again = FRAME.pkdp.histogram("c", attacker=bold, ledger=ledger, target=None, **arguments)
         assert again.certificate.epsilon(1e-6) == math.inf
 
 

@@ -39,15 +39,15 @@ def certificate(*arguments):
 
 
 def test_options_name_the_attacker_that_the_library_would_get():
-    found = certificate("histogram", "--k", 50, *VALUE, "--p-max-between", 0.7, "--known", 3, "--total-known")
-    assert found.attacker == pkdp.AttackerModel(p_max_between=0.7, known=3, leakage=pkdp.Leakage.total())
+    certified = certificate("histogram", "--k", 50, *VALUE, "--p-max-between", 0.7, "--known", 3, "--total-known")
+    assert certified.attacker == pkdp.AttackerModel(p_max_between=0.7, known=3, leakage=pkdp.Leakage.total())
     several = ("--total-known", "--leakage", json.dumps(LIST), "--leakage", json.dumps(NOISY))
-    found = certificate("histogram", "--noise", 0.5, *VALUE, *several)
+    certified = certificate("histogram", "--noise", 0.5, *VALUE, *several)
     listed = (pkdp.Leakage.total(), pkdp.Leakage.from_dict(LIST), pkdp.Leakage.from_dict(NOISY))
-    assert found.attacker.leakage == listed
+    assert certified.attacker.leakage == listed
     counted = ("count", "--p-min", 0.3, "--p-max", 0.5, "--unknown", 500)
-    found = certificate(*counted, "--dependent", "household", "--secret", "conditional")
-    assert (found.attacker.dependent, found.attacker.secret) == ("household", "conditional")
+    certified = certificate(*counted, "--dependent", "household", "--secret", "conditional")
+    assert (certified.attacker.dependent, certified.attacker.secret) == ("household", "conditional")
 
 
 def test_a_total_is_certified_as_what_is_known():
@@ -79,17 +79,17 @@ def test_the_options_of_an_attacker_name_it_again():
     attacker = pkdp.AttackerModel(
         p_max=0.5, p_min=0.1, unknown=9, unknown_max=20, known=2, influence="active", leakage=leakage
     )
-    app, found = typer.Typer(), []
+    app, parsed = typer.Typer(), []
 
     @app.command()
     @attacker_options(pkdp.Histogram)
     def command(*, attacker: pkdp.AttackerModel) -> None:
-        found.append(attacker)
+        parsed.append(attacker)
 
     words = attacker_flags(attacker)
     assert words[-3:] == ["--total-known", "--leakage", json.dumps(NOISY)]
     assert CliRunner().invoke(app, words).exit_code == 0
-    assert found == [attacker]
+    assert parsed == [attacker]
     assert attacker_flags(pkdp.AttackerModel()) == []
     shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "300"}).output
     for field in dataclasses.fields(pkdp.AttackerModel):
@@ -125,8 +125,10 @@ def test_a_plan_holds_against_anyone_only_given_what_is_known():
     shown = " ".join(run("plan", "histogram", *VALUE, "--total-known", "--no-curves").output.split())
     assert "hold against anyone at all, given the number of people present." in shown
     assert "whatever they know" not in shown
-    found = choices(pkdp.AttackerModel(leakage=pkdp.Leakage.total()), epsilon=1.0, delta=1e-6, protects="value")
-    assert all(one.certificate.leakage and "given the number of people present" in one.words for one in found)
+    planned = choices(pkdp.AttackerModel(leakage=pkdp.Leakage.total()), epsilon=1.0, delta=1e-6, protects="value")
+    assert all(
+        choice.certificate.leakage and "given the number of people present" in choice.words for choice in planned
+    )
 
 
 def test_noise_is_wider_beside_a_leakage_that_counts():
@@ -147,14 +149,14 @@ def test_noise_is_wider_beside_a_leakage_that_counts():
 def test_explain_and_sql_take_an_attacker_with_leakage():
     people = pd.DataFrame({"person": range(200), "town": ["A"] * 150 + ["B"] * 50})
     attacker = pkdp.AttackerModel(p_max_between=0.6, leakage=pkdp.Leakage.total())
-    told = pkdp.explain("town", unit="person", attacker=attacker, k=40, protects="value")
-    assert "Beside this the attacker may know the number of people present" in " ".join(str(told).split())
-    asked = "FROM pkdp_histogram('people', 'town', k := 40{})"
+    explanation = pkdp.explain("town", unit="person", attacker=attacker, k=40, protects="value")
+    assert "Beside this the attacker may know the number of people present" in " ".join(str(explanation).split())
+    query = "FROM pkdp_histogram('people', 'town', k := 40{})"
     value, presence = duckdb.connect(), duckdb.connect()
     for con in (value, presence):
         con.register("frame", people)
         con.execute("CREATE TABLE people AS FROM frame")
         pkdp.duckdb.install(con, attacker=attacker, unit="person")
-    assert [row[1] for row in value.execute(asked.format(", protects := 'value'")).fetchall()] == [150, 50]
+    assert [row[1] for row in value.execute(query.format(", protects := 'value'")).fetchall()] == [150, 50]
     with pytest.raises(duckdb.Error, match="always tells whether a person is there"):
-        presence.execute(asked.format("")).fetchall()
+        presence.execute(query.format("")).fetchall()

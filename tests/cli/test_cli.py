@@ -214,16 +214,16 @@ def test_certify_a_histogram():
 
 
 def test_certify_says_how_far_its_theorems_are_checked_by_machine():
-    asked = ("certify", "histogram", "--k", 50, "--p-max", 0.1, "--noise", 0.5, "--release-threshold", 60)
-    done = pkdp(*asked, "--explain")
+    command = ("certify", "histogram", "--k", 50, "--p-max", 0.1, "--noise", 0.5, "--release-threshold", 60)
+    done = pkdp(*command, "--explain")
     assert done.exit_code == 0, done.output
     said = words(done.stdout)
-    assert said.startswith(words(pkdp(*asked).stdout))
+    assert said.startswith(words(pkdp(*command).stdout))
     for key in ("histogram_presence", "noisy_presence", "noise"):
         theorem = THEOREMS[key]
         assert words(" - ".join([f"{theorem.title} ({theorem.citation}).", *theorem.checked])) in said
     assert said.count("proofs/histogram.v, theorem_B_presence") == 1
-    assert pkdp(*asked, "--explain", "--json").exit_code == 2
+    assert pkdp(*command, "--explain", "--json").exit_code == 2
 
 
 def test_certify_other_mechanisms_and_as_json():
@@ -253,8 +253,8 @@ def test_a_long_complaint_fits_the_terminal_and_what_can_be_pasted_stays_whole(m
 
 
 def _commands(app, words=()):
-    for one in app.registered_commands:
-        yield (*words, one.name or one.callback.__name__)
+    for command in app.registered_commands:
+        yield (*words, command.name or command.callback.__name__)
     for group in app.registered_groups:
         yield from _commands(group.typer_instance, (*words, group.name))
 
@@ -268,7 +268,7 @@ def test_help_shows_every_option_and_word_whole_on_a_narrow_terminal(words):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("certify", "histogram", "--k", "text"), "'--k': It must be a whole number."),
         (("certify", "count", "--k", "20", "--known", "twenty"), "'--known': It must be a whole number."),
@@ -278,7 +278,7 @@ def test_help_shows_every_option_and_word_whole_on_a_narrow_terminal(words):
         (("gate", "serve", "none", "--port", "99999"), "'--port': It must be a whole number from 0 to 65535."),
     ],
 )
-def test_an_option_that_is_no_number_is_told_in_plain_words(words, told):
+def test_an_option_that_is_no_number_is_told_in_plain_words(words, message):
     done = CliRunner().invoke(cli.app, words, env={"COLUMNS": "200"})
     assert done.exit_code == 2
-    assert told in done.output
+    assert message in done.output

@@ -49,15 +49,15 @@ def test_a_histogram_of_a_european_file_is_printed_and_kept(visits, tmp_path):
 
 
 def test_a_count_needs_no_attacker_where_there_is_noise(visits):
-    asked = ["--where", "alter >= 30", "--type", "alter=number", "--unit", "person", "--noise", "2", *FORM]
-    done = run("count", visits, *asked, "--json")
+    options = ["--where", "alter >= 30", "--type", "alter=number", "--unit", "person", "--noise", "2", *FORM]
+    done = run("count", visits, *options, "--json")
     assert done.exit_code == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert (told["delta"], told["replayed"]) == (1e-6, False)
-    assert 1.99 < told["epsilon"] <= 2
-    assert abs(told["columns"]["count"][0] - 60) < 40
-    assert "against anyone at all" in told["sentence"]
-    assert told["certificate"]["mechanism"]["noise"]["epsilon"] == 2.0
+    document = json.loads(done.stdout)
+    assert (document["delta"], document["replayed"]) == (1e-6, False)
+    assert 1.99 < document["epsilon"] <= 2
+    assert abs(document["columns"]["count"][0] - 60) < 40
+    assert "against anyone at all" in document["sentence"]
+    assert document["certificate"]["mechanism"]["noise"]["epsilon"] == 2.0
 
 
 def test_every_kind_of_column_can_be_declared(visits):
@@ -106,25 +106,25 @@ def test_small_counts_are_noised_only_where_that_is_whole(visits, words, match):
 
 
 def test_counts_are_shown_as_a_rule_of_display_says(visits):
-    asked = ["histogram", visits, "--by", "stadt", "--unit", "person", *K, *FORM]
-    done = run(*asked, "--display", "rounding=50")
+    command = ["histogram", visits, "--by", "stadt", "--unit", "person", *K, *FORM]
+    done = run(*command, "--display", "rounding=50")
     assert done.exit_code == 0, done.stderr
-    printed = json.loads(run(*asked, "--display", "rounding=50,down", "--json").stdout)
+    printed = json.loads(run(*command, "--display", "rounding=50,down", "--json").stdout)
     assert printed["columns"]["count"] == [0, 50]
     assert printed["certificate"]["mechanism"]["display"] == {"rounding": 50, "mode": "down"}
-    assert "50–99" in run(*asked, "--display", "bands=0,20,50,100").stdout
+    assert "50–99" in run(*command, "--display", "bands=0,20,50,100").stdout
     for display, match in (("rounding=x", "whole number"), ("rounds=5", "display must be one rule")):
-        failed = run(*asked, "--display", display)
+        failed = run(*command, "--display", display)
         assert failed.exit_code == 2
         assert match in " ".join(failed.stderr.split())
 
 
 def test_noise_and_a_release_threshold_imply_k_1(visits):
-    asked = ["--by", "stadt", "--unit", "person", "--noise", "1", "--release-threshold", "20", *FORM]
-    done = run("histogram", visits, *asked, "--json")
+    options = ["--by", "stadt", "--unit", "person", "--noise", "1", "--release-threshold", "20", *FORM]
+    done = run("histogram", visits, *options, "--json")
     assert done.exit_code == 0, done.stderr
-    told = json.loads(done.stdout)["certificate"]["mechanism"]
-    assert (told["k"], told["release_threshold"]) == (1, 20)
+    mechanism = json.loads(done.stdout)["certificate"]["mechanism"]
+    assert (mechanism["k"], mechanism["release_threshold"]) == (1, 20)
     frame = pd.DataFrame({"person": range(50), "town": "Ås"})
     noise = pkdp.GeometricNoise(1)
     implied = frame.pkdp.histogram("town", unit="person", noise=noise, release_threshold=20)
@@ -135,10 +135,10 @@ def test_noise_and_a_release_threshold_imply_k_1(visits):
 
 
 def test_a_ledger_replays_and_refuses(visits, tmp_path):
-    asked = ["histogram", visits, "--by", "stadt", "--unit", "person", *K, *FORM]
+    command = ["histogram", visits, "--by", "stadt", "--unit", "person", *K, *FORM]
     kept = ["--ledger", tmp_path / "ledger.sqlite", "--dataset", "visits", "--period", "2026-W05"]
-    first = run(*asked, *kept, "--json")
-    again = run(*asked, *kept, "--json")
+    first = run(*command, *kept, "--json")
+    again = run(*command, *kept, "--json")
     assert (first.exit_code, again.exit_code) == (0, 0), first.stderr
     assert json.loads(again.stdout)["replayed"]
     other = run("count", visits, "--unit", "person", *K, *FORM, *kept)
@@ -221,11 +221,11 @@ def test_a_file_is_read_as_strictly_as_a_job_reads_it(tmp_path, kind, value, enc
         'null = ["", "NA"] in source': "--null '' --null NA",
         'encoding = "windows-1252" in source': "--encoding windows-1252",
     }
-    told = of_job.stderr
+    complaint = of_job.stderr
     for in_job, option in as_typed.items():
-        told = told.replace(in_job, option)
-    assert of_file.stderr == told
-    assert "in source" not in told
+        complaint = complaint.replace(in_job, option)
+    assert of_file.stderr == complaint
+    assert "in source" not in complaint
 
 
 HISTOGRAM = ["histogram", "FILE", "--by", "stadt", "--unit", "person"]
@@ -265,13 +265,13 @@ WRONG = [
 
 
 @thinned(6)
-@pytest.mark.parametrize(("words", "code", "told"), WRONG)
-def test_what_is_wrong_is_one_clear_error_and_writes_nothing(visits, tmp_path, monkeypatch, words, code, told):
+@pytest.mark.parametrize(("words", "code", "message"), WRONG)
+def test_what_is_wrong_is_one_clear_error_and_writes_nothing(visits, tmp_path, monkeypatch, words, code, message):
     monkeypatch.chdir(tmp_path)
     before = sorted(tmp_path.iterdir())
     done = run(*(visits if word == "FILE" else word for word in words))
     assert done.exit_code == code
-    assert told in " ".join(done.stderr.split())
+    assert message in " ".join(done.stderr.split())
     assert done.stdout == ""
     assert "Trier" not in done.stderr
     assert sorted(tmp_path.iterdir()) == before
@@ -290,7 +290,7 @@ def test_columns_are_counted_in_groups(tmp_path):
     (tmp_path / "ages.csv").write_text(f"id,age,born\n{rows}", encoding="utf-8")
     pd.read_csv(tmp_path / "ages.csv").to_parquet(tmp_path / "ages.parquet")
     for suffix in ("csv", "parquet"):
-        asked = [
+        command = [
             "histogram",
             str(tmp_path / f"ages.{suffix}"),
             "--unit",
@@ -301,14 +301,14 @@ def test_columns_are_counted_in_groups(tmp_path):
             "0.001",
             "--json",
         ]
-        done = CliRunner().invoke(cli.app, [*asked, "--by", "age", "--bins", "age=0,18,65"])
+        done = CliRunner().invoke(cli.app, [*command, "--by", "age", "--bins", "age=0,18,65"])
         assert done.exit_code == 0, done.stderr
         columns = json.loads(done.stdout)["columns"]
         assert columns == {"age": ["0–17", "18–64", "65 or more"], "count": [36, 94, 50]}
-    declared = [*asked, "--by", "age", "--bins", "age=18,65", "--cell", "65 or more", "--undeclared", "absent"]
+    declared = [*command, "--by", "age", "--bins", "age=18,65", "--cell", "65 or more", "--undeclared", "absent"]
     done = CliRunner().invoke(cli.app, declared)
     assert json.loads(done.stdout)["columns"] == {"age": ["65 or more"], "count": [50]}
-    years = [*asked[:1], str(tmp_path / "ages.csv"), *asked[2:], "--by", "born", "--bins", "born=year"]
+    years = [*command[:1], str(tmp_path / "ages.csv"), *command[2:], "--by", "born", "--bins", "born=year"]
     done = CliRunner().invoke(cli.app, years)
     assert json.loads(done.stdout)["columns"]["count"] == [60, 60, 60]
     towns = CliRunner().invoke(cli.app, [*years[:-3], "id", "--bins", "id=0,18"])

@@ -168,8 +168,8 @@ def test_a_run_that_cannot_find_out_what_was_missed_leaves_a_record(folder):
     ledger.write_bytes(b"no ledger" * 1000)
     assert pkdp("run", job, "--date", "2013-01-04", "--catch-up").exit_code == 2
     (record,) = (folder / "runs").glob("*.json")
-    told = json.loads(record.read_text(encoding="utf-8"))
-    assert (told["day"], told["outcome"], told["exit_code"]) == ("2013-01-04", "failed", 2)
+    document = json.loads(record.read_text(encoding="utf-8"))
+    assert (document["day"], document["outcome"], document["exit_code"]) == ("2013-01-04", "failed", 2)
 
 
 def test_a_missed_day_that_fails_stops_the_others_and_the_message_says_how_to_go_on(folder):

@@ -69,15 +69,15 @@ def reserved(ledger, period):
     """Leave a reservation behind, as a run that dies does."""
     mechanism = pkdp.Histogram(k=50)
     standing = Facts(unit=("u",), period=period, label="died", mechanism=mechanism, by=("carrier",))
-    made = pkdp.certify(mechanism, ATTACKER)
-    ledger.reserve("f" * 64, standing, lambda alone, head: made)
+    certificate = pkdp.certify(mechanism, ATTACKER)
+    ledger.reserve("f" * 64, standing, lambda alone, head: certificate)
 
 
 pytestmark = pytest.mark.whole_curves
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def ledger_and_facts(tmp_path_factory):
     """A ledger with a bit of everything: days without noise, noise, a revision, a new attacker, a dead run."""
     path = tmp_path_factory.mktemp("ledger") / "ledger.sqlite"
     with Ledger.open(path, dataset="Flights 2013", evidence=HABITS, budget=[WHOLE, WEEK]) as ledger:
@@ -94,8 +94,8 @@ def made(tmp_path_factory):
 
 
 @pytest.fixture
-def path(made, tmp_path):
-    shutil.copy(made[0], tmp_path / "ledger.sqlite")
+def path(ledger_and_facts, tmp_path):
+    shutil.copy(ledger_and_facts[0], tmp_path / "ledger.sqlite")
     return tmp_path / "ledger.sqlite"
 
 
@@ -105,8 +105,8 @@ def all_the_time_in_the_world(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def facts(made):
-    return made[1]
+def facts(ledger_and_facts):
+    return ledger_and_facts[1]
 
 
 def every_command(path):
@@ -184,12 +184,18 @@ def test_show_as_json_holds_every_number(path, facts):
     assert document["head"] == facts["head"]
     assert [release["entry"] for release in document["releases"]] == sorted(
         (entry.sequence for entry in facts["entries"]),
-        key=lambda number: next((one.period, number) for one in facts["entries"] if one.sequence == number),
+        key=lambda number: next((entry.period, number) for entry in facts["entries"] if entry.sequence == number),
     )
-    for one, entry in zip(sorted(document["releases"], key=lambda one: one["entry"]), facts["entries"], strict=True):
+    for release, entry in zip(
+        sorted(document["releases"], key=lambda release: release["entry"]), facts["entries"], strict=True
+    ):
         alone = release_certificate(entry.certificate)
-        assert one["epsilon"] == alone.epsilon(1e-6)
-        assert (one["state"], one["revision"], one["release_id"]) == (entry.state, entry.revision, entry.release_id)
+        assert release["epsilon"] == alone.epsilon(1e-6)
+        assert (release["state"], release["revision"], release["release_id"]) == (
+            entry.state,
+            entry.revision,
+            entry.release_id,
+        )
     (unit,) = document["units"]
     points = unit["spending"]
     assert unit["unit"] == ["u"]
@@ -230,7 +236,7 @@ def test_a_coarser_view_ends_where_the_fine_one_does(path):
     assert (len(few), few[0], few[-1]) == (5, fine[0], fine[-1])
     assert 1 < len(hurried) < len(fine)
     assert hurried[-1] == fine[-1]
-    gaps = {fine.index(after) - fine.index(one) for one, after in itertools.pairwise(hurried)}
+    gaps = {fine.index(after) - fine.index(point) for point, after in itertools.pairwise(hurried)}
     assert len(gaps) <= 1, "a view cut short is as evenly spread"
 
 
@@ -308,7 +314,7 @@ def test_explain_says_how_the_total_comes_about(path, facts):
 
 
 def test_explain_one_release(path, facts):
-    entry = next(one for one in facts["entries"] if one.period == day(3))
+    entry = next(entry for entry in facts["entries"] if entry.period == day(3))
     by_number = run("explain", path, "--entry", entry.sequence)
     assert by_number.exit_code == 0
     text = words(by_number.stdout)
@@ -321,7 +327,7 @@ def test_explain_one_release(path, facts):
     assert run("explain", path, "--key", entry.release_id[:12].upper()).stdout == by_number.stdout
     waiting = words(run("explain", path, "--key", "ffff").stdout)
     assert "run the same request again" in waiting
-    revised = next(one for one in facts["entries"] if one.revision == 2)
+    revised = next(entry for entry in facts["entries"] if entry.revision == 2)
     assert "Revision 2" in words(run("explain", path, "--entry", revised.sequence).stdout)
 
 
@@ -484,8 +490,8 @@ def forged(path, documents, counts):
 
             def offer(alone, head, *, standing=standing, change=change):
                 facts = Context(unit=("u",), period=standing.period, dataset="d", head=head)
-                made = pkdp.certify(standing.mechanism, ATTACKER).in_context(facts)
-                document = json.loads(made.to_json())
+                certificate = pkdp.certify(standing.mechanism, ATTACKER).in_context(facts)
+                document = json.loads(certificate.to_json())
                 change(document)
                 return release_certificate(json.dumps(document, sort_keys=True))
 
@@ -540,9 +546,9 @@ def test_the_export_is_what_its_schema_says(path, facts):
     document = json.loads(run("export", path).stdout)
     validator = jsonschema.Draft202012Validator(SCHEMA)
     validator.validate(document)
-    assert {one["kind"] for one in document["events"]} == {"reserved", "published", "given_back", "recertified"}
+    assert {event["kind"] for event in document["events"]} == {"reserved", "published", "given_back", "recertified"}
     assert document["head"] == facts["head"] == document["events"][-1]["hash"]
-    certificates = [one["certificate"] for one in document["events"] if one["certificate"]]
+    certificates = [event["certificate"] for event in document["events"] if event["certificate"]]
     for certificate in certificates[:3]:
         jsonschema.Draft202012Validator(CERTIFICATE).validate(certificate)
     for event in (document["events"][0], document["events"][1], document["events"][-1]):
@@ -704,8 +710,8 @@ def test_units_have_totals_of_their_own(two):
         text = words(run(command, two, "--dataset", "a").stdout)
         assert "each row" in text.lower(), command
         assert "'u'" in text, command
-        one = words(run(command, two, "--dataset", "a", "--unit", "u").stdout)
-        assert "ε = 0.5" not in one.partition("adds up to")[2], command
+        total_text = words(run(command, two, "--dataset", "a", "--unit", "u").stdout)
+        assert "ε = 0.5" not in total_text.partition("adds up to")[2], command
     refused = run("total", two, "--dataset", "a", "--json")
     assert refused.exit_code == 2
     assert "--each-row" in refused.stderr
@@ -823,9 +829,9 @@ def test_explain_names_the_evidence_that_is_missing(tmp_path):
 
 def test_explain_names_no_evidence_that_cannot_serve_beside_a_total(tmp_path):
     path = tmp_path / "census.sqlite"
-    told = pkdp.AttackerModel(p_max_between=0.6, leakage=pkdp.Leakage.total())
+    attacker = pkdp.AttackerModel(p_max_between=0.6, leakage=pkdp.Leakage.total())
     with Ledger.open(path) as ledger:
-        publish(ledger, day(1), attacker=told, protects="value")
+        publish(ledger, day(1), attacker=attacker, protects="value")
     text = words(run("explain", path).stdout)
     assert '{ kind = "one_day_protected" }' in text
     assert "once_per_unit" not in text
@@ -833,7 +839,7 @@ def test_explain_names_no_evidence_that_cannot_serve_beside_a_total(tmp_path):
         Ledger.open(path, evidence=pkdp.OncePerUnit()) as ledger,
         pytest.raises((pkdp.NoEvidenceError, pkdp.DifferencingError)),
     ):
-        publish(ledger, day(2), attacker=told, protects="value")
+        publish(ledger, day(2), attacker=attacker, protects="value")
 
 
 def test_periods_without_dates_stand_in_the_order_of_their_charge(tmp_path):
@@ -920,19 +926,22 @@ def test_a_password_is_never_printed(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def process(made, tmp_path_factory):
+def process(ledger_and_facts, tmp_path_factory):
     """What a process that knows only ASCII printed, and had loaded: asked for help, a total, a table and an entry."""
     census = str(tmp_path_factory.mktemp("census") / "census.sqlite")
     with Ledger.open(census, dataset="census") as ledger:
         publish(ledger, "2021", k=60)
-    asked = [["ledger", "--help"], ["ledger", "show", census], ["ledger", "total", census]]
-    asked += [["ledger", "show", str(made[0])], ["ledger", "export", str(made[0]), "--format", "registry"]]
+    commands = [["ledger", "--help"], ["ledger", "show", census], ["ledger", "total", census]]
+    commands += [
+        ["ledger", "show", str(ledger_and_facts[0])],
+        ["ledger", "export", str(ledger_and_facts[0]), "--format", "registry"],
+    ]
     program = (
         "import sys\nfrom pkdp_pipeline.cli import main as cli\n"
-        f"for asked in {asked!r}:\n"
-        "    sys.argv = ['pkdp', *asked]\n"
+        f"for command in {commands!r}:\n"
+        "    sys.argv = ['pkdp', *command]\n"
         "    try:\n        cli.main()\n"
-        "    except SystemExit as ended:\n        assert not ended.code, asked\n"
+        "    except SystemExit as ended:\n        assert not ended.code, command\n"
         "    print('\\0', *sys.modules, end='\\0', flush=True)\n"
     )
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "70"}
@@ -942,7 +951,7 @@ def process(made, tmp_path_factory):
     assert last == ""
     return {
         " ".join(command[1:2]) + ("" if census in command else "!"): (shown, set(loaded.split()))
-        for command, shown, loaded in zip(asked, pieces[::2], pieces[1::2], strict=True)
+        for command, shown, loaded in zip(commands, pieces[::2], pieces[1::2], strict=True)
     }
 
 
@@ -985,10 +994,10 @@ def test_a_reader_that_stops_early_is_no_error(read_in_part):
 def test_what_is_given_is_said_wherever_the_ledger_is_read(tmp_path):
     path = tmp_path / "census.sqlite"
     knows = pkdp.AttackerModel(p_max_between=0.6, leakage=pkdp.Leakage.total())
-    asked = {"unit": "u", "period": "2021", "protects": "value", "attacker": knows}
+    terms = {"unit": "u", "period": "2021", "protects": "value", "attacker": knows}
     with Ledger.open(path, dataset="census") as ledger:
-        FRAME.pkdp.histogram("carrier", k=60, ledger=ledger, **asked)
-        FRAME.pkdp.count(ledger=ledger, **asked)
+        FRAME.pkdp.histogram("carrier", k=60, ledger=ledger, **terms)
+        FRAME.pkdp.count(ledger=ledger, **terms)
     shown, added, explained = (words(run(command, path).stdout) for command in ("show", "total", "explain"))
     assert "mechanism: exact total; ε at δ = 1e-6: 0;" in words(run("show", path, width=80).stdout)
     assert "All of this is given the number of people present" in shown

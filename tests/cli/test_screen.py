@@ -44,8 +44,8 @@ def document(*arguments, code=0):
     return json.loads(done.stdout)
 
 
-def check(told, name):
-    jsonschema.Draft202012Validator(schema(name)).validate(told)
+def check(content, name):
+    jsonschema.Draft202012Validator(schema(name)).validate(content)
 
 
 def test_a_job_tells_programs_what_it_does(folder):
@@ -91,16 +91,16 @@ def test_a_backfill_that_is_refused_ends_with_one_document(folder):
     days = ("--from", "2013-01-01", "--to", "2013-01-03")
     assert document("backfill", job, *days, "--dry-run", code=4)["refused"]["error"] == "BudgetExceededError"
     done = document("backfill", job, *days, code=4)
-    ((day, kind),) = [(one["day"], one["error"]["kind"]) for one in done["failed"]]
+    ((day, kind),) = [(failure["day"], failure["error"]["kind"]) for failure in done["failed"]]
     assert (day, kind, done["not_reached"]) == ("2013-01-01", "BudgetExceededError", 2)
 
 
 def test_an_error_is_a_document_with_its_exit_code():
     done = pkdp("certify", "histogram", "--k", 1, "--p-max", 0.1, "--json")
-    told = json.loads(done.stdout)
-    assert done.exit_code == told["exit_code"] == 4
-    assert told["error"]["kind"] == "NotCertifiableError"
-    assert done.stderr == f"pkdp: {told['error']['message']}\n"
+    content = json.loads(done.stdout)
+    assert done.exit_code == content["exit_code"] == 4
+    assert content["error"]["kind"] == "NotCertifiableError"
+    assert done.stderr == f"pkdp: {content['error']['message']}\n"
     assert pkdp("certify", "histogram", "--k", 1, "--p-max", 0.1).stdout == ""
 
 
@@ -109,8 +109,8 @@ def test_a_defect_keeps_its_words_to_itself(monkeypatch):
         raise ValueError("Alice is 61")
 
     monkeypatch.setattr("pkdp_pipeline.certificates.release_certificate.certify", broken)
-    told = document("certify", "histogram", "--k", 50, "--p-max", 0.1, code=1)
-    assert told == {"error": {"kind": "ValueError", "message": None}, "exit_code": 1}
+    content = document("certify", "histogram", "--k", 50, "--p-max", 0.1, code=1)
+    assert content == {"error": {"kind": "ValueError", "message": None}, "exit_code": 1}
 
 
 @pytest.mark.parametrize(
@@ -136,10 +136,12 @@ def test_ctrl_c_speaks_of_what_is_published_only_where_something_may_be(folder, 
 def test_the_shell_is_told_options_without_pandas():
     words = {"COMP_WORDS": "pkdp run --dr", "COMP_CWORD": "2", "_PKDP_COMPLETE": "complete_bash"}
     # What is loaded is said when the process ends, which completion does by itself.
-    told = "atexit.register(lambda: print(sorted({'pandas', 'numpy', 'duckdb'} & set(sys.modules)), file=sys.stderr))"
-    asked = f"import atexit, sys; {told}; sys.argv = ['pkdp']; from pkdp_pipeline.cli.main import main; main()"
+    at_exit = (
+        "atexit.register(lambda: print(sorted({'pandas', 'numpy', 'duckdb'} & set(sys.modules)), file=sys.stderr))"
+    )
+    code = f"import atexit, sys; {at_exit}; sys.argv = ['pkdp']; from pkdp_pipeline.cli.main import main; main()"
     done = subprocess.run(
-        [sys.executable, "-c", asked], env=os.environ | words, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code], env=os.environ | words, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout.split(), done.stderr.split()) == (0, ["--dry-run"], ["[]"])
 

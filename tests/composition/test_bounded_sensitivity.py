@@ -108,12 +108,12 @@ def kernel(mechanism, true, top, exp):
     return noisy_cell(true, exp(-noise), top, mechanism.k, mechanism.release_threshold)
 
 
-def told(mechanisms, counts, top, exp):
+def joint_law(mechanisms, counts, top, exp):
     """Return the joint law of all numbers, the others being known."""
     law = {(): 1}
     for mechanism, true in zip(mechanisms, counts, strict=True):
-        one = kernel(mechanism, true, top, exp)
-        law = {(*shown, o): p * q for shown, p in law.items() for o, q in one.items()}
+        cell_law = kernel(mechanism, true, top, exp)
+        law = {(*shown, o): p * q for shown, p in law.items() for o, q in cell_law.items()}
     return law
 
 
@@ -145,7 +145,7 @@ def test_no_record_of_a_random_family_tells_more_than_the_total(examples):
         if protects == "presence" or rng.random() < 0.3:
             lives[int(rng.integers(2))] = []
         counts = [[sum(x in set(queries[q]) for x in (*others, *life)) for q in queries] for life in lives]
-        laws = [told(mechanisms, one, 5, math.exp) for one in counts]
+        laws = [joint_law(mechanisms, true_counts, 5, math.exp) for true_counts in counts]
         for epsilon in (0.0, float(rng.uniform(0.0, 2.0))):
             true = max(losses(*laws, math.exp(epsilon)))
             certified = total.delta(epsilon)
@@ -163,7 +163,7 @@ def test_a_record_in_as_many_counts_as_declared_reaches_the_total(noises, change
         with flint.ctx.workprec(320):
             for changed in combinations(range(len(noises)), changes):
                 there = [1 + (j in changed) for j in range(len(noises))]
-                laws = [told(mechanisms, one, 3, exact_exp) for one in (there, [1] * len(noises))]
+                laws = [joint_law(mechanisms, true_counts, 3, exact_exp) for true_counts in (there, [1] * len(noises))]
                 best = max(best, lower_end(hockey_stick(*laws, exact_exp(epsilon))))
         certified = Fraction(total.delta(epsilon))
         assert best <= certified <= best * Fraction(1 + 1e-9)
@@ -206,8 +206,8 @@ def test_no_record_tells_more_where_histograms_stand_among_the_counts(examples):
         records = [tuple(c[int(rng.integers(2))] for c in columns) for _ in range(int(rng.integers(2, 5)))]
         absent = (None,) * len(days)
 
-        def changes(one, other):
-            return sum((a is not None) + (b is not None) for a, b in zip(one, other, strict=True) if a != b)
+        def changes(first, second):
+            return sum((a is not None) + (b is not None) for a, b in zip(first, second, strict=True) if a != b)
 
         lives = [absent, *records]
         pairs = [(record, absent) for record in records] if protects == "presence" else list(product(lives, repeat=2))
@@ -226,15 +226,15 @@ def test_no_record_tells_more_where_histograms_stand_among_the_counts(examples):
     assert closest > 0.999
 
 
-def steps(life, asked, seen, noises, exp, law, weight):
-    """Follow a strategy: `asked(seen)` is what the next number counts, None at the end."""
-    counted = asked(seen)
+def steps(life, strategy, shown, noises, exp, law, weight):
+    """Follow a strategy: `strategy(shown)` is what the next number counts, None at the end."""
+    counted = strategy(shown)
     if counted is None:
-        law[seen] = law.get(seen, 0) + weight
+        law[shown] = law.get(shown, 0) + weight
         return
-    one = noisy_cell(1 + (life in counted), exp(-noises[len(seen)]), 3, None, None)
-    for output, chance in one.items():
-        steps(life, asked, (*seen, output), noises, exp, law, weight * chance)
+    answer_law = noisy_cell(1 + (life in counted), exp(-noises[len(shown)]), 3, None, None)
+    for output, chance in answer_law.items():
+        steps(life, strategy, (*shown, output), noises, exp, law, weight * chance)
 
 
 @examples(quick=15, full=1_000)
@@ -246,17 +246,17 @@ def test_questions_may_be_chosen_after_seeing_answers(examples):
         noises = [float(rng.choice([0.25, 0.5, 1.0])) for _ in range(3)]
         plan = {}
 
-        def asked(seen, plan=plan):
-            if len(seen) == 3:
+        def strategy(shown, plan=plan):
+            if len(shown) == 3:
                 return None
-            return plan.setdefault(seen, kinds[int(rng.integers(len(kinds)))])
+            return plan.setdefault(shown, kinds[int(rng.integers(len(kinds)))])
 
         laws = {}
         for life in (*records, None):
             laws[life] = {}
-            steps(life, asked, (), noises, math.exp, laws[life], 1.0)
+            steps(life, strategy, (), noises, math.exp, laws[life], 1.0)
         # Theorem 5: a strategy is as sensitive as the most sensitive of its paths.
-        paths = [[asked(seen[:j]) for j in range(3)] for seen in laws[None]]
+        paths = [[strategy(shown[:j]) for j in range(3)] for shown in laws[None]]
         changes = max(sum(life in counted for counted in path) for path in paths for life in records)
         if changes == 0:
             continue
@@ -282,10 +282,10 @@ def test_a_total_with_evidence_is_never_above_one_without(name, changes):
     parts, protects = FAMILIES[name]
     points = np.array([0.0, 0.2, 0.5, 0.8, 1.2])
     evidence = pkdp.BoundedSensitivity(changes, protects)
-    one, all_of_them = (pkdp.compose(parts, e).worst_case for e in (evidence, None))
-    assert (one.delta(points) <= all_of_them.delta(points) * (1 + 1e-9)).all()
-    assert one.epsilon(0.4) <= all_of_them.epsilon(0.4) * (1 + 1e-6)
-    assert all(a <= b for a, b in zip(one.parameters, all_of_them.parameters, strict=True))
+    with_evidence, without_evidence = (pkdp.compose(parts, e).worst_case for e in (evidence, None))
+    assert (with_evidence.delta(points) <= without_evidence.delta(points) * (1 + 1e-9)).all()
+    assert with_evidence.epsilon(0.4) <= without_evidence.epsilon(0.4) * (1 + 1e-6)
+    assert all(a <= b for a, b in zip(with_evidence.parameters, without_evidence.parameters, strict=True))
 
 
 def test_the_sum_of_certificates_about_less_is_not_used():
@@ -338,14 +338,14 @@ def test_several_periods_are_refused():
 
     ledger = pkdp.Ledger.open(":memory:", dataset="visits")
     frame = pd.DataFrame({"u": range(40), "day": ["2026-01-01"] * 20 + ["2026-01-02"] * 20})
-    found = [
+    releases = [
         frame[frame["day"] == day].pkdp.count(
             where=None, unit="u", noise=pkdp.GeometricNoise(0.5), attacker=ANYONE, ledger=ledger, period=day
         )
         for day in ("2026-01-01", "2026-01-02")
     ]
     with pytest.raises(pkdp.NoEvidenceError, match="one period"):
-        pkdp.compose([one.certificate for one in found], pkdp.BoundedSensitivity(1))
+        pkdp.compose([release.certificate for release in releases], pkdp.BoundedSensitivity(1))
 
 
 def test_a_total_says_what_was_declared_and_what_it_does_not_protect():
@@ -381,8 +381,8 @@ def test_given_the_number_of_people_presence_is_not_hidden():
 @pytest.mark.parametrize("kind", [pkdp.Count, pkdp.Histogram])
 def test_what_a_record_says_is_not_hidden_beside_what_tells_it(kind):
     # Shared by a life with her and one without, never by two lives that differ in what her record says.
-    told = pkdp.Leakage("how the oldest person answered", shared_by=("presence",))
-    part = pkdp.certify(kind(noise=pkdp.GeometricNoise(0.5)), pkdp.AttackerModel(leakage=told))
+    leakage = pkdp.Leakage("how the oldest person answered", shared_by=("presence",))
+    part = pkdp.certify(kind(noise=pkdp.GeometricNoise(0.5)), pkdp.AttackerModel(leakage=leakage))
     there = pkdp.compose([(part, 2)], pkdp.BoundedSensitivity(1))
     assert there.worst_case.parameters == (0.5, 0.0)
     with pytest.raises(pkdp.NoEvidenceError, match="how the oldest person answered"):
@@ -407,8 +407,8 @@ def test_a_total_comes_back_from_json_and_is_verified(tmp_path):
     assert schedule == 2
     path = tmp_path / "total.json"
     path.write_text(total.to_json(), encoding="utf-8")
-    found = verify(path)
-    assert found.failures == ()
+    verification = verify(path)
+    assert verification.failures == ()
 
 
 @pytest.mark.parametrize(("changes", "moved"), [(1, 0), (2, 1), (3, 1), (4, 2), (9, 3)])

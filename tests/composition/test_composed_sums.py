@@ -50,9 +50,9 @@ def test_a_sum_beside_counts_tells_less_than_a_count_more():
 
 @pytest.mark.parametrize("evidence", [DisjointUnits(), OncePerUnit()])
 def test_of_people_in_one_part_the_largest_holds(evidence):
-    found = certify(Sum((0, 5), NOISE, release_threshold=60).of_found_cells())
-    total = compose([VISITS, found, COUNTS], evidence)
-    each = [part.worst_case.delta(EPSILONS) for part in (VISITS, found, COUNTS)]
+    over_found_cells = certify(Sum((0, 5), NOISE, release_threshold=60).of_found_cells())
+    total = compose([VISITS, over_found_cells, COUNTS], evidence)
+    each = [part.worst_case.delta(EPSILONS) for part in (VISITS, over_found_cells, COUNTS)]
     np.testing.assert_allclose(total.delta(EPSILONS), np.max(each, axis=0), rtol=1e-9)
 
 

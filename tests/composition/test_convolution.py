@@ -31,7 +31,7 @@ def total(*parts, participation=None):
     return Convolved(theorem="independent_given_habits", parts=parts, participation=participation)
 
 
-def at(convolved, epsilon):
+def delta_at(convolved, epsilon):
     return float(convolved.certified(np.array([epsilon]))[0])
 
 
@@ -57,7 +57,7 @@ days_of_release = st.lists(
 def test_a_total_is_never_below_any_choice_of_directions(days, epsilon):
     released = total(*((presence(k, p, k - 1 + more), 1) for k, p, more in days))
     exact = worst([both_orders(k, p, k - 1 + more) for k, p, more in days], epsilon)
-    value = at(released, epsilon)
+    value = delta_at(released, epsilon)
     assert not flint.arb(value) < exact
     assert value <= float(exact.mid()) * 1.01 + 1e-9
 
@@ -77,19 +77,19 @@ def test_equal_days_are_powers(k, p, times, epsilon):
         (enumerated([right] * n + [left] * (times - n), epsilon) for n in range(times + 1)),
         key=lambda ball: float(ball.mid()),
     )
-    value = at(released, epsilon)
+    value = delta_at(released, epsilon)
     assert not flint.arb(value) < exact
     assert value <= float(exact.mid()) * 1.01 + 1e-9
-    assert value == at(total((presence(k, p, cap), times - 1), (presence(k, p, cap), 1)), epsilon)
+    assert value == delta_at(total((presence(k, p, cap), times - 1), (presence(k, p, cap), 1)), epsilon)
 
 
 def test_mixed_directions_can_be_the_worst():
     parts = ((presence(10, 0.895), 1), (presence(400, 0.5), 1))
-    both = at(total(*parts), 0.03)
-    one = at(total(*((Directions(right=part.right), times) for part, times in parts)), 0.03)
-    mixed = at(total((Directions(right=parts[0][0].right), 1), (Directions(right=parts[1][0].left), 1)), 0.03)
-    other = at(total((Directions(right=parts[0][0].left), 1), (Directions(right=parts[1][0].right), 1)), 0.03)
-    assert one == pytest.approx(0.38289, abs=2e-5)
+    both = delta_at(total(*parts), 0.03)
+    rights = delta_at(total(*((Directions(right=part.right), times) for part, times in parts)), 0.03)
+    mixed = delta_at(total((Directions(right=parts[0][0].right), 1), (Directions(right=parts[1][0].left), 1)), 0.03)
+    other = delta_at(total((Directions(right=parts[0][0].left), 1), (Directions(right=parts[1][0].right), 1)), 0.03)
+    assert rights == pytest.approx(0.38289, abs=2e-5)
     assert both == pytest.approx(0.38300, abs=2e-5)
     assert both == pytest.approx(max(mixed, other), rel=1e-9)
 
@@ -112,12 +112,12 @@ def test_the_value_of_a_histogram_composes_the_pair_of_pairs():
     right, left = both_orders(4, 0.3, cap)
     for epsilon in (0.0, 0.3, 1.5):
         exact = enumerated([right, left, right, left], epsilon)
-        value = at(total((part, 2)), epsilon)
+        value = delta_at(total((part, 2)), epsilon)
         assert not flint.arb(value) < exact
         assert value <= float(exact.mid()) * 1.01 + 1e-9
     # It hides presence in both directions as well.
     for epsilon in (0.0, 0.5, 1.5):
-        assert at(total((part, 2)), epsilon) >= at(total((presence(4, 0.3, cap), 2)), epsilon) * (1 - 1e-3)
+        assert delta_at(total((part, 2)), epsilon) >= delta_at(total((presence(4, 0.3, cap), 2)), epsilon) * (1 - 1e-3)
 
 
 def binomial(noise, losses, epsilon):
@@ -140,11 +140,11 @@ def test_noise_is_exactly_binomial(noise, cells, times):
     whole = cells * times * noise
     for epsilon in (0.0, 0.1, 0.05 * whole, 0.3 * whole, 0.7 * whole, 0.95 * whole):
         exact = binomial(noise, cells * times, epsilon)
-        value = at(released, epsilon)
+        value = delta_at(released, epsilon)
         assert not flint.arb(value) < exact
         assert value <= float(exact.mid()) * (1 + 1e-8) + 1e-250
     # The exact product may be a little above its float.
-    assert at(released, whole * (1 + 1e-15)) == 0.0
+    assert delta_at(released, whole * (1 + 1e-15)) == 0.0
     assert released.smallest_epsilon(0.0) == pytest.approx(whole, rel=1e-12)
 
 
@@ -154,17 +154,17 @@ def test_different_noises_share_a_lattice():
     pairs = [noise_pair(losses.noise, 1) for losses, times in parts for _ in range(times)]
     for epsilon in (0.0, 0.12, 0.5, 0.9, 0.99):
         exact = enumerated(pairs, epsilon)
-        value = at(released, epsilon)
+        value = delta_at(released, epsilon)
         assert not flint.arb(value) < exact
         assert value <= float(exact.mid()) * (1 + 1e-9) + 1e-13
-    assert at(released, 1.01) < 1e-12
+    assert delta_at(released, 1.01) < 1e-12
 
 
 def test_noise_beside_a_threshold():
     released = total((presence(4, 0.4, 6), 1), (Directions(right=NoiseLosses(noise=0.5, cells=1)), 2))
     for epsilon in (0.0, 0.3, 1.0, 2.0):
         exact = worst([both_orders(4, 0.4, 6), [noise_pair(0.5, 1)], [noise_pair(0.5, 1)]], epsilon)
-        value = at(released, epsilon)
+        value = delta_at(released, epsilon)
         assert not flint.arb(value) < exact
         assert value <= float(exact.mid()) * 1.01 + 1e-9
 
@@ -176,7 +176,7 @@ def test_bounded_participation_counts_both_lives():
     for epsilon in (0.0, 0.4, 1.2):
         # At most 1 of 5: one day in each direction. At most 2 of 3: two and one, or one and two.
         exact = enumerated([right, left], epsilon)
-        value = at(total((part, 5), participation=1), epsilon)
+        value = delta_at(total((part, 5), participation=1), epsilon)
         assert not flint.arb(value) < exact
         assert value <= float(exact.mid()) * 1.01 + 1e-9
         exact = max(
@@ -184,11 +184,11 @@ def test_bounded_participation_counts_both_lives():
             enumerated([right, left, left], epsilon),
             key=lambda b: float(b.mid()),
         )
-        value = at(total((part, 3), participation=2), epsilon)
+        value = delta_at(total((part, 3), participation=2), epsilon)
         assert not flint.arb(value) < exact
         assert value <= float(exact.mid()) * 1.01 + 1e-9
         # Whoever may take part in all releases is not bounded at all.
-        assert at(total((part, 3), participation=3), epsilon) == at(total((part, 3)), epsilon)
+        assert delta_at(total((part, 3), participation=3), epsilon) == delta_at(total((part, 3)), epsilon)
 
 
 def test_bounded_participation_in_different_releases_takes_the_worst_of_each():
@@ -197,7 +197,7 @@ def test_bounded_participation_in_different_releases_takes_the_worst_of_each():
     pairs = [both_orders(*kind) for kind in kinds]
     for epsilon in (0.0, 0.4, 1.2):
         exact = [enumerated([pair[0], other[1]], epsilon) for pair in pairs for other in pairs if pair is not other]
-        value = at(released, epsilon)
+        value = delta_at(released, epsilon)
         assert not any(flint.arb(value) < each for each in exact)
 
 
@@ -207,12 +207,12 @@ def test_bounded_participation_with_values_uses_one_of_each_direction():
     right, left = both_orders(4, 0.3, cap)
     for epsilon in (0.0, 0.8):
         exact = enumerated([right, right, left, left], epsilon)
-        value = at(total((part, 9), participation=2), epsilon)
+        value = delta_at(total((part, 9), participation=2), epsilon)
         assert not flint.arb(value) < exact
         assert value <= float(exact.mid()) * 1.01 + 1e-9
     other = directions((ValueThroughAbsence(theorem="histogram_value", k=3, p=0.3, cap=cap),), "value")
-    mixed = at(total((part, 4), (other, 5), participation=2), 0.8)
-    assert mixed >= max(at(total((each, 9), participation=2), 0.8) for each in (part, other)) * (1 - 1e-6)
+    mixed = delta_at(total((part, 4), (other, 5), participation=2), 0.8)
+    assert mixed >= max(delta_at(total((each, 9), participation=2), 0.8) for each in (part, other)) * (1 - 1e-6)
 
 
 @dataclass(frozen=True)
@@ -262,7 +262,7 @@ def test_rounding_stays_within_its_budget(times):
         if not 0.0 <= epsilon < 89 * step * times * 0.98:
             continue
         exact = in_balls(law, times, step, epsilon)
-        value = at(released, epsilon)
+        value = delta_at(released, epsilon)
         assert not flint.arb(value) < exact
         assert value <= float(exact.mid()) * (1 + 1e-7)
     assert times < 64 or value < 1e-55
@@ -275,15 +275,15 @@ def test_one_rare_large_loss_keeps_its_accuracy():
     for share in (0.0, 0.5, 0.97, 1.3):
         epsilon = share * 60 * step
         exact = in_balls(law, 30, step, epsilon)
-        assert not flint.arb(at(released, epsilon)) < exact
-        assert at(released, epsilon) <= float(exact.mid()) * (1 + 1e-2)
+        assert not flint.arb(delta_at(released, epsilon)) < exact
+        assert delta_at(released, epsilon) <= float(exact.mid()) * (1 + 1e-2)
 
 
 def test_releases_that_hardly_ever_show_anything_add_next_to_nothing():
     # Counts of at least 50 out of at most 60 people who count with probability 0.05.
-    assert at(total((presence(50, 0.05, 60), 30)), 0.0) < 1e-10
+    assert delta_at(total((presence(50, 0.05, 60), 30)), 0.0) < 1e-10
     exact = worst([both_orders(4, 1e-5, 5)] * 2, 0.0)
-    value = at(total((presence(4, 1e-5, 5), 2)), 0.0)
+    value = delta_at(total((presence(4, 1e-5, 5), 2)), 0.0)
     assert not flint.arb(value) < exact
     assert value < 1e-11
 
@@ -294,8 +294,8 @@ def test_infinite_losses_are_added_once_each():
     step = released._ladder().step
     for epsilon in (0.0, 0.5 * step, 3 * step, 30 * step):
         exact = in_balls(law, 20, step, epsilon)
-        assert not flint.arb(at(released, epsilon)) < exact
-        assert at(released, epsilon) <= float(exact.mid()) * (1 + 1e-9)
+        assert not flint.arb(delta_at(released, epsilon)) < exact
+        assert delta_at(released, epsilon) <= float(exact.mid()) * (1 + 1e-9)
 
 
 def test_a_year_of_equal_releases():
@@ -303,23 +303,23 @@ def test_a_year_of_equal_releases():
     epsilon = year.smallest_epsilon(1e-9)
     # 21.1404 is the supremum over the number of days in each direction.
     assert 21.1404 <= epsilon <= 21.16
-    assert at(year, epsilon) <= 1e-9
+    assert delta_at(year, epsilon) <= 1e-9
     one_way = total((Directions(right=presence(50, 0.1).right), 365))
     other_way = total((Directions(right=presence(50, 0.1).left), 365))
-    assert at(one_way, epsilon) == pytest.approx(at(year, epsilon), rel=1e-6)
-    assert at(other_way, epsilon) < 0.4 * at(year, epsilon)
+    assert delta_at(one_way, epsilon) == pytest.approx(delta_at(year, epsilon), rel=1e-6)
+    assert delta_at(other_way, epsilon) < 0.4 * delta_at(year, epsilon)
     for target in (0.3, 1e-3, 1e-20, 1e-40):
-        found = year.smallest_epsilon(target)
-        assert at(year, found) <= target
-        assert at(year, found * (1 - 1e-5)) > target
+        smallest = year.smallest_epsilon(target)
+        assert delta_at(year, smallest) <= target
+        assert delta_at(year, smallest * (1 - 1e-5)) > target
 
 
 def test_two_kinds_of_days():
     parts = ((presence(50, 0.1), 26), (presence(30, 0.1), 10))
     both = total(*parts)
     epsilon = both.smallest_epsilon(1e-9)
-    one = total(*((Directions(right=part.right), times) for part, times in parts)).smallest_epsilon(1e-9)
-    assert one * (1 - 1e-6) <= epsilon <= one * 1.002
+    one_way = total(*((Directions(right=part.right), times) for part, times in parts)).smallest_epsilon(1e-9)
+    assert one_way * (1 - 1e-6) <= epsilon <= one_way * 1.002
 
 
 def test_many_different_days():
@@ -337,20 +337,20 @@ def test_a_total_of_profiles():
     # Between that of the least and that of the most spread of two normal laws with δ(0) as certified.
     spread = ProfileLosses(bounds=(bound,)).spread()
     normal = 0.5 * 30 * spread**2
-    found = released.smallest_epsilon(1e-6)
-    assert normal + 4.0 * spread * math.sqrt(30) < found < normal + 5.2 * spread * math.sqrt(30)
+    epsilon = released.smallest_epsilon(1e-6)
+    assert normal + 4.0 * spread * math.sqrt(30) < epsilon < normal + 5.2 * spread * math.sqrt(30)
     nested = total((Directions(right=ProfileLosses(bounds=(released,))), 1))
-    assert at(nested, found) == pytest.approx(at(released, found), rel=0.05)
-    assert at(nested, found) >= at(released, found) * (1 - 1e-9)
+    assert delta_at(nested, epsilon) == pytest.approx(delta_at(released, epsilon), rel=0.05)
+    assert delta_at(nested, epsilon) >= delta_at(released, epsilon) * (1 - 1e-9)
 
 
 def test_nothing_and_everything():
     nothing = total()
     assert nothing.certified(np.array([0.0, 1.0])).tolist() == [0.0, 0.0]
     assert nothing.smallest_epsilon(0.0) == 0.0
-    told = total((presence(50, 0.1), 5), (presence(1, 0.1), 1))
-    assert told.certified(np.array([0.0, 50.0])).tolist() == [1.0, 1.0]
-    assert told.smallest_epsilon(0.5) == math.inf
+    disclosed = total((presence(50, 0.1), 5), (presence(1, 0.1), 1))
+    assert disclosed.certified(np.array([0.0, 50.0])).tolist() == [1.0, 1.0]
+    assert disclosed.smallest_epsilon(0.5) == math.inf
     unseen = total((presence(50, 0.0), 5))
     assert unseen.certified(np.array([0.0, 1.0])).max() < 1e-12
 
@@ -358,8 +358,8 @@ def test_nothing_and_everything():
 def test_a_floor_that_no_epsilon_goes_below():
     released = total((presence(5, 0.5), 3))
     floor = 1 - (1 - 0.5**4) ** 3
-    assert at(released, 200.0) == pytest.approx(floor, rel=1e-9)
-    assert at(released, 200.0) >= floor
+    assert delta_at(released, 200.0) == pytest.approx(floor, rel=1e-9)
+    assert delta_at(released, 200.0) >= floor
     assert released.smallest_epsilon(0.9 * floor) == math.inf
     assert released.smallest_epsilon(1.1 * floor) < 10.0
 
@@ -390,7 +390,7 @@ def test_a_bracket_has_two_sides():
 def test_campaign_of_totals(days, epsilon, participation):
     released = total(*((presence(k, p, k - 1 + more), 1) for k, p, more in days), participation=participation)
     pairs = [both_orders(k, p, k - 1 + more) for k, p, more in days]
-    value = flint.arb(at(released, epsilon))
+    value = flint.arb(delta_at(released, epsilon))
     limit = len(days) if participation is None else participation
     for signs in itertools.product((0, 1, None), repeat=len(days)):
         if signs.count(0) <= limit and signs.count(1) <= limit:

@@ -120,9 +120,9 @@ def test_releases_of_one_period_count_together_once_per_person(protects, epsilon
     assert total.worst_case.parameters[0] == pytest.approx(0.8 if protects == "presence" else 3.2)
 
 
-def apart(one, other, epsilon):
+def apart(first, second, epsilon):
     """Return the exact δ of two lives that are counted in these cells: every cell that differs shows ±ε0."""
-    return product_divergence([noise_pair(noise) for _, noise in one.items() ^ other.items()], math.exp(epsilon))
+    return product_divergence([noise_pair(noise) for _, noise in first.items() ^ second.items()], math.exp(epsilon))
 
 
 def noise_pair(epsilon):

@@ -15,17 +15,17 @@ import pkdp_pipeline as pkdp
 TOTAL = pkdp.Leakage.total()
 
 
-def told(people, k, lives, epsilon):
+def larger_divergence(people, k, lives, epsilon):
     """Return the larger divergence of all days' tables from k on, and of all days' totals."""
     law = crowd(people, [Day(cells=2)] * len(lives[0]))
     sides = []
     for life in lives:
-        seen = {}
+        shown_law = {}
         for counts, weight in law.items():
             days = [[x + (cell == v) for v, x in enumerate(day)] for day, cell in zip(counts, life, strict=True)]
             output = tuple((tuple(x if x >= k else None for x in day), sum(day)) for day in days)
-            seen[output] = seen.get(output, 0.0) + weight
-        sides.append(seen)
+            shown_law[output] = shown_law.get(output, 0.0) + weight
+        sides.append(shown_law)
     return max(losses(*sides, math.exp(epsilon)))
 
 
@@ -46,17 +46,17 @@ def test_days_that_are_independent_given_habits_beside_each_days_total(seed):
     people = [independent([between(rng, most * (1 - 1e-12)) for _ in range(2)]) for _ in range(int(rng.integers(1, 5)))]
     for lives in (((0, 0), (1, 1)), ((0, 1), (1, 0)), ((0, None), (1, None))):
         for epsilon in (0.0, 0.4, 1.2):
-            assert told(people, k, lives, epsilon) <= total.delta(epsilon) * (1 + 1e-9) + 1e-12
+            assert larger_divergence(people, k, lives, epsilon) <= total.delta(epsilon) * (1 + 1e-9) + 1e-12
 
 
 def test_what_the_total_does_not_promise_is_not_there():
     # Whether she was there: the day's total says it.
     part = pkdp.certify(pkdp.Histogram(k=3), pkdp.AttackerModel(p_max_between=0.5, leakage=TOTAL), protects="value")
     total = pkdp.compose([part, part], pkdp.IndependentGivenHabits())
-    assert told([], 3, ((0, 0), (None, 0)), 50.0) == 1.0
+    assert larger_divergence([], 3, ((0, 0), (None, 0)), 50.0) == 1.0
     assert "does not protect in which releases she is included" in total.sentence()
     # And one person on one of two days, once: the days' totals say on which.
-    assert told([], 3, ((0, None), (None, 0)), 50.0) == 1.0
+    assert larger_divergence([], 3, ((0, None), (None, 0)), 50.0) == 1.0
     with pytest.raises(pkdp.NoEvidenceError):
         pkdp.compose([part, part], pkdp.OncePerUnit())
 

@@ -178,12 +178,12 @@ def test_noise_is_dominated_and_exact_on_its_lattice(cells, step):
 def hull_of(points, values, epsilon):
     """Return the largest convex function of e^ε below the points, by trying all chords."""
     growth = np.exp(points)
-    at = math.exp(epsilon)
+    growth_at = math.exp(epsilon)
     best = math.inf
     for i in range(len(points)):
         for j in range(i, len(points)):
             if points[i] <= epsilon <= points[j]:
-                share = 0.0 if i == j else (at - growth[i]) / (growth[j] - growth[i])
+                share = 0.0 if i == j else (growth_at - growth[i]) / (growth[j] - growth[i])
                 best = min(best, (1 - share) * values[i] + share * values[j])
     return best
 

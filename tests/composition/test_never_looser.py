@@ -84,7 +84,7 @@ def test_independent_days(kind, times):
         OneDayProtected(),
         BoundedDependence(0.0),
     ],
-    ids=lambda one: "+".join(x.key for x in (one if isinstance(one, list) else [one])),
+    ids=lambda evidence: "+".join(x.key for x in (evidence if isinstance(evidence, list) else [evidence])),
 )
 def test_every_rule_for_numbers(kind, evidence):
     if kind == "a dependent pair" and isinstance(evidence, BoundedDependence):
@@ -103,8 +103,8 @@ def test_every_rule_for_numbers(kind, evidence):
 @pytest.mark.parametrize("protects", ["presence", "value"])
 def test_every_rule_for_noise(evidence, protects):
     declared = {
-        one.key: one
-        for one in (
+        kind.key: kind
+        for kind in (
             DisjointUnits(),
             HABITS,
             OneDayProtected(),
@@ -178,7 +178,10 @@ def test_a_total_is_not_above_any_plain_sum(kind, evidence):
     part, other = KINDS[kind], KINDS["cells, value" if KINDS[kind].protects == "value" else "count, k"]
     declared, spare = ADDED_UP[evidence]
     for parts in ([(part, 2)], [part, other]):
-        total, listed = pkdp.compose(parts, declared), [one for one, times in pairs(parts) for _ in range(times)]
+        total, listed = (
+            pkdp.compose(parts, declared),
+            [release for release, times in pairs(parts) for _ in range(times)],
+        )
         extra = (0.01, 1e-7) if evidence == "dependence" else (0.0, 0.0)
         for first, second in ((1.0, 1.0), (2.0, 0.5), (4.0, 4.0), (0.2, 0.1))[: few(4, 2)]:
             if evidence == "dependence" and (first != second or part is not listed[1]):

@@ -42,9 +42,9 @@ def attained(crowds: tuple[int, ...], epsilon: float) -> float:
 @pytest.mark.parametrize("kind", [pkdp.Count, pkdp.Histogram])
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, NOISE, 1.0, 2.0 * NOISE, 2.5])
 def test_a_total_of_days_is_at_least_what_is_attained_and_not_far_above(kind, epsilon):
-    one = pkdp.certify(kind(k=K, noise=pkdp.GeometricNoise(NOISE), below="noise"), pkdp.AttackerModel(p_max=P))
+    of_one_day = pkdp.certify(kind(k=K, noise=pkdp.GeometricNoise(NOISE), below="noise"), pkdp.AttackerModel(p_max=P))
     for days in (1, 2):
-        total = one if days == 1 else pkdp.compose([(one, days)], pkdp.IndependentGivenHabits())
+        total = of_one_day if days == 1 else pkdp.compose([(of_one_day, days)], pkdp.IndependentGivenHabits())
         crowds = itertools.combinations_with_replacement(range(12), days)
         lower = max(attained(each, epsilon) for each in crowds)
         assert lower * (1.0 - 1e-9) <= total.delta(epsilon) <= (1.0 + 1e-6 if days == 1 else 2.0) * lower
@@ -67,6 +67,6 @@ def test_what_adds_up_costs_what_noise_costs_and_what_does_not_costs_nothing():
 
 def test_two_about_the_same_people_do_not_add_up():
     noised = pkdp.Count(k=40, noise=pkdp.GeometricNoise(0.5), release_threshold=60, below="noise")
-    one = pkdp.certify(noised, pkdp.AttackerModel(p_max=0.1))
+    certificate = pkdp.certify(noised, pkdp.AttackerModel(p_max=0.1))
     with pytest.raises(pkdp.NoEvidenceError, match="do not add up"):
-        pkdp.compose([one, one], pkdp.SamePeople())
+        pkdp.compose([certificate, certificate], pkdp.SamePeople())

@@ -33,7 +33,8 @@ def divergence(k: int, known: tuple[int, int], people: int, p: Fraction, epsilon
     second = {(x, y): absent[x] * here[y] for x in absent for y in here}
     orders = ((first, second), (second, first))
     return max(
-        float(sum(max(Fraction(0), one[o] - growth * other.get(o, Fraction(0))) for o in one)) for one, other in orders
+        float(sum(max(Fraction(0), left[o] - growth * right.get(o, Fraction(0))) for o in left))
+        for left, right in orders
     )
 
 

@@ -31,7 +31,7 @@ def total(*parts):
     return Convolved(theorem="independent_given_habits", parts=parts)
 
 
-def at(convolved, epsilon):
+def delta_at(convolved, epsilon):
     return float(convolved.certified(np.array([epsilon]))[0])
 
 
@@ -55,7 +55,7 @@ def test_covered_choices_are_never_below_any_one_of_them(days, epsilon):
         patched.setattr(convolution, "_MAX_CHOICES", 1)
         released = total(*((presence(k, p, k - 1 + more), 1) for k, p, more in days))
         assert all(factor.covered for factor in released._ladder().factors)
-        value = at(released, epsilon)
+        value = delta_at(released, epsilon)
     pairs = [waiting_times(k - 1, p, k - 1 + more) for k, p, more in days]
     choices = itertools.product(*((pair, reversed_pair(pair)) for pair in pairs))
     for choice in choices:
@@ -67,7 +67,9 @@ def with_every_choice(released):
     ladder = released._ladder()
     other = total(*released.parts)
     factors = [replace(factor, covered=False, most=factor.times if factor.covered else 0) for factor in ladder.factors]
-    other._cache["_ladder",] = Ladder(step=ladder.step, factors=tuple(sorted(factors, key=lambda one: one.ways > 1)))
+    other._cache["_ladder",] = Ladder(
+        step=ladder.step, factors=tuple(sorted(factors, key=lambda factor: factor.ways > 1))
+    )
     return other
 
 
@@ -86,10 +88,10 @@ def test_the_cover_is_as_good_as_the_best_choice(name):
     every = with_every_choice(covered)
     width = math.sqrt(sum(times / ((k - 1) * (1 - p)) for k, p, times in kinds))
     for epsilon in width * np.array([0.0, 0.3, 1.0, 3.0, 7.0, 12.0]):
-        one, other = at(covered, float(epsilon)), at(every, float(epsilon))
-        assert one >= other * (1 - 1e-9)
-        if name != "laws of a few atoms" and other > 1e-10:
-            assert one <= other * 1.01
+        of_cover, of_choices = delta_at(covered, float(epsilon)), delta_at(every, float(epsilon))
+        assert of_cover >= of_choices * (1 - 1e-9)
+        if name != "laws of a few atoms" and of_choices > 1e-10:
+            assert of_cover <= of_choices * 1.01
 
 
 def test_envelopes_help_out_where_a_cover_says_too_little(monkeypatch):
@@ -98,9 +100,9 @@ def test_envelopes_help_out_where_a_cover_says_too_little(monkeypatch):
     released = total(*((presence(k, p), times) for k, p, times in kinds))
     enveloped = released._enveloped()
     for epsilon in (0.0, 0.3, 1.0, 3.0):
-        assert at(released, epsilon) <= at(enveloped, epsilon) * 1.0201
+        assert delta_at(released, epsilon) <= delta_at(enveloped, epsilon) * 1.0201
     monkeypatch.setattr(convolution, "_MAX_COVER_EXCESS", math.inf)
-    assert at(total(*released.parts), 0.0) > 1.2 * at(enveloped, 0.0)
+    assert delta_at(total(*released.parts), 0.0) > 1.2 * delta_at(enveloped, 0.0)
 
 
 @pytest.mark.usefixtures("nothing_enumerated")
@@ -109,8 +111,8 @@ def test_noise_beside_different_days_is_one_more_factor():
     covered = total(*days, (Directions(right=NoiseLosses(noise=0.2, cells=1)), 3))
     every = with_every_choice(covered)
     for epsilon in (0.0, 0.5, 2.0, 4.0):
-        assert at(covered, epsilon) >= at(every, epsilon) * (1 - 1e-9)
-        assert at(covered, epsilon) <= at(every, epsilon) * 1.02 or epsilon > 2.0
+        assert delta_at(covered, epsilon) >= delta_at(every, epsilon) * (1 - 1e-9)
+        assert delta_at(covered, epsilon) <= delta_at(every, epsilon) * 1.02 or epsilon > 2.0
 
 
 @pytest.mark.parametrize("days", [90, pytest.param(365, marks=pytest.mark.slow)])
@@ -119,7 +121,7 @@ def test_a_year_of_different_days_is_within_a_tenth_of_a_percent(days):
     year = total(*((presence(*kind[:2]), 1) for kind in kinds))
     right = total(*((Directions(right=part.right), times) for part, times in year.parts))
     epsilon = year.smallest_epsilon(1e-9)
-    assert at(year, epsilon) <= 1e-9
+    assert delta_at(year, epsilon) <= 1e-9
     # The right order on every day, on a finer grid, is one choice, and about the best one.
     assert right.smallest_epsilon(1e-9) * (1 - 1e-4) <= epsilon <= right.smallest_epsilon(1e-9) * 1.001
 
@@ -161,7 +163,7 @@ def test_a_table_of_laws_has_their_moments_and_transforms(seed, period, most):
     rate = float(draw.choice([0.0, 0.01, 0.3]))
     tables = loss_tables(pairs)
     assert sum(len(table.times) for table in tables) == len(pairs)
-    ordered = sorted(pairs, key=lambda pair: max(len(one.masses) for one in pair[0]))
+    ordered = sorted(pairs, key=lambda pair: max(len(loss_law.masses) for loss_law in pair[0]))
     kept = np.arange(period // 2 + 1)[:most]
     log_sizes, at_row = np.zeros(period // 2 + 1), 0
     for table in tables:
@@ -174,14 +176,14 @@ def test_a_table_of_laws_has_their_moments_and_transforms(seed, period, most):
             laws, times = ordered[at_row]
             at_row += 1
             assert table.times[row] == times
-            scale = max(one.tilted(rate).log_moment for one in laws)
-            for order, one in enumerate(laws):
-                tilt = one.tilted(rate)
+            scale = max(loss_law.tilted(rate).log_moment for loss_law in laws)
+            for order, loss_law in enumerate(laws):
+                tilt = loss_law.tilted(rate)
                 assert moments[order, row] == pytest.approx(tilt.log_moment, rel=1e-12, abs=1e-11)
                 assert means[order, row] == pytest.approx(tilt.mean, rel=1e-9, abs=1e-9)
                 assert variances[order, row] == pytest.approx(tilt.variance, rel=1e-6, abs=1e-6)
-                cells = one.start + np.arange(len(one.masses))
-                exact = np.exp(np.log(one.masses) + rate * cells - scale) @ np.exp(
+                cells = loss_law.start + np.arange(len(loss_law.masses))
+                exact = np.exp(np.log(loss_law.masses) + rate * cells - scale) @ np.exp(
                     -2j * np.pi * (np.multiply.outer(cells, kept) % period) / period
                 )
                 assert np.all(np.abs(values[order, row] - exact) <= spectrum.doubt[row] + 1e-12)

@@ -29,7 +29,7 @@ def on(part, *periods):
 def true_delta(epsilon, days=3):
     """Return the true δ of a count and a histogram with noise on each of some days, for everybody on one at most."""
     releases = [Day(noise=noise) for _ in range(days) for noise in NOISES]
-    lives = [tuple(0 if at // len(NOISES) == day else None for at in range(len(releases))) for day in range(days)]
+    lives = [tuple(0 if index // len(NOISES) == day else None for index in range(len(releases))) for day in range(days)]
     lives.append((None,) * len(releases))
     return max(worst([], releases, pair, epsilon) for pair in itertools.permutations(lives, 2))
 
@@ -39,9 +39,9 @@ def true_delta(epsilon, days=3):
 def test_a_daily_count_beside_a_daily_histogram_costs_both(epsilon):
     parts = [(noised(NOISES[0]), 3), (noised(NOISES[1], histogram=True), 3)]
     dated = [
-        one
+        release
         for noise, histogram in zip(NOISES, (False, True), strict=True)
-        for one in on(noised(noise, histogram=histogram), "2021-03-01", "2021-03-02", "2021-03-03")
+        for release in on(noised(noise, histogram=histogram), "2021-03-01", "2021-03-02", "2021-03-03")
     ]
     true = true_delta(epsilon)
     assert true > 0.0

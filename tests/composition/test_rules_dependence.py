@@ -40,9 +40,9 @@ def random_crowd(rng, people, days):
     return [dict(zip(places, row.tolist(), strict=True)) for row in weights]
 
 
-def part_for(people, day, at):
+def part_for(people, day, place):
     """Certify one release for what these people do on that day alone."""
-    chances = [sum(weight for life, weight in person.items() if life[at] == 0) for person in people]
+    chances = [sum(weight for life, weight in person.items() if life[place] == 0) for person in people]
     if day.k is not None:
         return pkdp.certify(pkdp.Count(k=day.k), pkdp.AttackerModel(p_max=min(1.0, max(chances) * (1 + 1e-12))))
     return coins(len(people), min(chances) * (1 - 1e-12), min(1.0, max(chances) * (1 + 1e-12)))
@@ -56,12 +56,12 @@ def test_the_sum_holds_for_the_dependence_there_is(seed):
     people = random_crowd(rng, int(rng.integers(2, 5)), len(days))
     lives = tuple(tuple(0 if rng.random() < 0.5 else None for _ in days) for _ in range(2))
     first, second = joint_laws(people, days, lives, math.exp)
-    parts = [part_for(people, day, at) for at, day in enumerate(days)]
+    parts = [part_for(people, day, place) for place, day in enumerate(days)]
     for spare in (0.0, 0.02, 0.1):
         needed = max(
-            measured_dependence(one, other, at, spare)
-            for one, other in ((first, second), (second, first))
-            for at in range(1, len(days))
+            measured_dependence(law, other_law, place, spare)
+            for law, other_law in ((first, second), (second, first))
+            for place in range(1, len(days))
         )
         if math.isinf(needed):
             continue
@@ -74,21 +74,21 @@ def test_the_sum_holds_for_the_dependence_there_is(seed):
 def test_independent_releases_depend_on_nothing():
     people = [independent([[0.3], [0.6], [0.5]])] * 3
     first, second = joint_laws(people, [Day(k=2), Day(), Day()], ((0, 0, None), (None, 0, 0)), math.exp)
-    assert max(measured_dependence(first, second, at) for at in (1, 2)) < 1e-12
+    assert max(measured_dependence(first, second, place) for place in (1, 2)) < 1e-12
 
 
 def test_the_sum_is_attained():
     # One other person, on one of the two days or on none: published means that she and the target are there.
-    one = other = 0.35
-    person = {(0, None): one, (None, 0): other, (None, None): 1 - one - other}
+    first_day = second_day = 0.35
+    person = {(0, None): first_day, (None, 0): second_day, (None, None): 1 - first_day - second_day}
     days, lives = [Day(k=2)] * 2, ((0, 0), (None, None))
     first, second = joint_laws([person], days, lives, math.exp)
     needed = max(measured_dependence(first, second, 1), measured_dependence(second, first, 1))
     assert 0.0 < needed < 1.0
-    parts = [pkdp.certify(pkdp.Count(k=2), pkdp.AttackerModel(p_max=p)) for p in (one, other)]
+    parts = [pkdp.certify(pkdp.Count(k=2), pkdp.AttackerModel(p_max=p)) for p in (first_day, second_day)]
     total = pkdp.compose(parts, BoundedDependence(epsilon=needed * (1 + 1e-12)))
     true = worst([person], days, lives, 40.0)
-    assert true == pytest.approx(one + other, rel=1e-12)
+    assert true == pytest.approx(first_day + second_day, rel=1e-12)
     assert true * (1 - 1e-12) <= total.delta(40.0) <= true * (1 + 1e-6)
 
 

@@ -111,11 +111,11 @@ def test_a_whole_trajectory_from_single_days_is_group_privacy():
 
 
 def test_one_day_cannot_be_added_to_whole_trajectories():
-    one = pkdp.compose([(thresholded(9, 0.2), 3)], OneDayProtected())
+    one_day = pkdp.compose([(thresholded(9, 0.2), 3)], OneDayProtected())
     from pkdp_pipeline.model.evidence import IndependentGivenHabits
 
     with pytest.raises(pkdp.NoEvidenceError, match="one day"):
-        pkdp.compose([one, thresholded(9, 0.2)], IndependentGivenHabits())
+        pkdp.compose([one_day, thresholded(9, 0.2)], IndependentGivenHabits())
 
 
 # Rule 8

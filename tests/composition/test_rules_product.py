@@ -105,7 +105,7 @@ def test_one_day_costs_one_day_and_more_days_cost_more():
     grid = np.array([0.0, 0.2, 1.0, 3.0])
     totals = [pkdp.compose([(part, days)], HABITS).delta(grid) for days in (1, 2, 5, 20)]
     assert totals[0] == pytest.approx(part.delta(grid), rel=2e-3)
-    assert all((one <= two).all() for one, two in pairwise(totals))
+    assert all((fewer <= more).all() for fewer, more in pairwise(totals))
     split = pkdp.compose([part] * 5, HABITS)
     assert split.delta(grid) == pytest.approx(totals[2], rel=1e-12)
 
@@ -175,13 +175,13 @@ def test_participation_covers_every_choice_of_days(times):
     total = pkdp.compose(parts, [HABITS, BoundedParticipation(times=times)])
     for epsilon in (0.0, 0.3, 1.0, 2.0):
         true = 0.0
-        for one in range(times + 1):
-            for mine in combinations(range(3), one):
-                for other in range(times + 1):
-                    for hers in combinations(range(3), other):
-                        seen = [pairs[t] for t in mine if t not in hers]
-                        seen += [reversed_pair(pairs[t]) for t in hers if t not in mine]
-                        true = max(true, product_divergence(seen, math.exp(epsilon)))
+        for size in range(times + 1):
+            for mine in combinations(range(3), size):
+                for other_size in range(times + 1):
+                    for hers in combinations(range(3), other_size):
+                        shown_pairs = [pairs[t] for t in mine if t not in hers]
+                        shown_pairs += [reversed_pair(pairs[t]) for t in hers if t not in mine]
+                        true = max(true, product_divergence(shown_pairs, math.exp(epsilon)))
         assert true <= total.delta(epsilon) * (1 + 1e-12)
     everything = pkdp.compose(parts, HABITS)
     if times == 2:

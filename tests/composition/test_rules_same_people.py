@@ -118,8 +118,8 @@ def test_overlapping_windows_are_the_same_people():
     # A two-day count published on two days in a row, then the middle day's exact count: all is told.
     person = {}
     for a, b, c in product((False, True), repeat=3):
-        seen = tuple(0 if there else None for there in (a or b, b or c, b))
-        person[seen] = person.get(seen, 0.0) + 0.125
+        trajectory = tuple(0 if there else None for there in (a or b, b or c, b))
+        person[trajectory] = person.get(trajectory, 0.0) + 0.125
     # Independence of the windows is false, and the product it would give is exceeded.
     windows = [exact(0.75, 0.75), exact(0.75, 0.75), exact(0.5, 0.5)]
     misled = pkdp.compose(windows, IndependentGivenHabits()).delta(0.5)

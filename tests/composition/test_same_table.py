@@ -26,7 +26,7 @@ def certified(*attackers, mechanism=TABLE, protects="presence"):
 def test_the_largest_is_attained():
     several = certified(CONTROLLING, SURE)
     total = pkdp.compose(several, pkdp.SameTable())
-    alone = [one.delta(EPSILONS) for one in several]
+    alone = [certificate.delta(EPSILONS) for certificate in several]
     assert (alone[0] > alone[1]).any()
     assert (alone[0] < alone[1]).any()
     assert (total.delta(EPSILONS) == np.max(alone, axis=0)).all()

@@ -70,7 +70,7 @@ def test_a_test_equals_its_own_event_enumerated(days, epsilon):
     laws = [cells_of(k, p, k - 1 + more, step) for k, p, more in days]
     level = math.ceil(epsilon / step)
     with flint.ctx.workprec(BITS):
-        exact, near = flint.arb(0), 0
+        exact, ties = flint.arb(0), 0
         growth = flint.arb(epsilon).exp()
         for combination in itertools.product(*(zip(*law, strict=True) for law in laws)):
             first, second = flint.arb(1), flint.arb(1)
@@ -81,7 +81,7 @@ def test_a_test_equals_its_own_event_enumerated(days, epsilon):
                     cells += -(10**5) if score is None else 10**9
                 else:
                     cells += round(score / step)
-                    near += abs(score / step % 1.0 - 0.5) < 1e-9
+                    ties += abs(score / step % 1.0 - 0.5) < 1e-9
             if cells >= level:
                 exact += first - growth * second
         truth = max(
@@ -92,7 +92,7 @@ def test_a_test_equals_its_own_event_enumerated(days, epsilon):
     scores = [(scores_of_count(k, p, k - 1 + more, step), 1) for k, p, more in days]
     value, _ = score_test(scores, epsilon, step, 0.5 * step)
     assert not flint.arb(value) > truth
-    if not near:
+    if not ties:
         assert value <= max(0.0, float(exact.mid())) + 1e-15
         assert value >= float(exact.mid()) * (1 - 1e-9) - 1e-11
 

@@ -33,10 +33,10 @@ def delta(mechanism, attacker, protects, epsilon):
 
 def lives_of(cells, protects, most):
     """Return pairs of what a person may be in: none or up to `most` cells; for the value none of them absent."""
-    sets = [held for held in itertools.product([None, 0], repeat=cells) if held.count(0) <= most]
+    sets = [life for life in itertools.product([None, 0], repeat=cells) if life.count(0) <= most]
     absent = (None,) * cells
     if protects == "presence":
-        return [(held, absent) for held in sets if held != absent]
+        return [(life, absent) for life in sets if life != absent]
     return [pair for pair in itertools.combinations(sets, 2) if absent not in pair]
 
 
@@ -67,12 +67,12 @@ def test_nor_one_who_knows_people(influence, data):
     k, known = data.draw(st.integers(3, 5)), data.draw(st.integers(1, 2))
     epsilon = data.draw(st.sampled_from([0.0, 0.5, 1.5]))
     lives = data.draw(st.sampled_from(lives_of(2, "presence", 2) + lives_of(2, "value", 2)))
-    told = data.draw(st.lists(st.sampled_from([0.0, 0.3]), min_size=2, max_size=2))
+    chances = data.draw(st.lists(st.sampled_from([0.0, 0.3]), min_size=2, max_size=2))
     sure = data.draw(st.lists(st.booleans(), min_size=2, max_size=2))
-    person = [[float(one)] for one in sure] if influence == "active" else [[one] for one in told]
-    seen = [independent(person)] * known
+    person = [[float(chance)] for chance in sure] if influence == "active" else [[chance] for chance in chances]
+    known_people = [independent(person)] * known
     days, people = [Day(k=k)] * 2, data.draw(crowds(2))
-    truth = float(max(joint_losses(people, days, lives, epsilon, math.exp, seen)))
+    truth = float(max(joint_losses(people, days, lives, epsilon, math.exp, known_people)))
     attacker = AttackerModel(p_max=0.3, known=known, influence=influence, independent_cells=True)
     protects = "presence" if (None, None) in lives else "value"
     assert truth <= delta(Histogram(k=k, cells_per_unit=2), attacker, protects, epsilon) * (1 + 1e-12)
@@ -157,9 +157,9 @@ def test_more_cells_never_tell_less(data):
 
 def test_capping_without_noise_gives_a_person_away():
     """Twenty people who would be in both cells, each kept in one of them: the total tells of the target."""
-    one = capped(mixed([(0.5, {(0, None): 1.0}), (0.5, {(None, 0): 1.0})]), 1)
-    told = worst([one] * 20, [Day(k=5)] * 2, ((0, None), (None, None)), 1.0)
-    assert told > 0.98
+    person = capped(mixed([(0.5, {(0, None): 1.0}), (0.5, {(None, 0): 1.0})]), 1)
+    divergence = worst([person] * 20, [Day(k=5)] * 2, ((0, None), (None, None)), 1.0)
+    assert divergence > 0.98
     product = certify(Histogram(k=5, cells_per_unit=2), AttackerModel(p_max=0.5, independent_cells=True))
     assert product.delta(1.0) < 0.9
 
@@ -183,8 +183,8 @@ def test_without_independence_it_is_refused_and_what_would_do_is_named(protects)
     k = int(str(caught.value).split("no noise but k = ")[1].split(" ")[0])
     argued = AttackerModel(p_max=0.1, independent_cells=True)
     reached = [
-        certify(Histogram(k=near, cells_per_unit=3), argued, protects=protects).delta(1.0) <= 1e-6
-        for near in (k, k - 1)
+        certify(Histogram(k=threshold, cells_per_unit=3), argued, protects=protects).delta(1.0) <= 1e-6
+        for threshold in (k, k - 1)
     ]
     assert reached == [True, False]
     epsilon, threshold = str(caught.value).split("GeometricNoise(")[1].split(") with release_threshold=")
@@ -234,13 +234,13 @@ def test_noise_is_exact(cells, moves, noise, epsilon, appears_at):
                 cell_laws(noise, appears_at, sign)[kind] for kind, sign in zip((*entered, *left), changes, strict=True)
             ]
             for first, second in (0, 1), (1, 0):
-                told = flint.arb(0)
+                excess = flint.arb(0)
                 for outcome in itertools.product((0, 1), repeat=len(pairs)):
                     masses = [flint.arb(1), flint.arb(1)]
                     for value, pair in zip(outcome, pairs, strict=True):
                         masses = [mass * law[value] for mass, law in zip(masses, pair, strict=True)]
-                    told += (masses[first] - growth * masses[second]).max(flint.arb(0))
-                exact = exact.max(told)
+                    excess += (masses[first] - growth * masses[second]).max(flint.arb(0))
+                exact = exact.max(excess)
         assert not flint.arb(upper) < exact
         assert not flint.arb(lower) > exact * (1 + flint.arb(1e-12))
         assert flint.arb(upper) <= exact * (1 + flint.arb(1e-11)) + flint.arb(1e-300)
@@ -249,18 +249,18 @@ def test_noise_is_exact(cells, moves, noise, epsilon, appears_at):
 
 def test_a_noised_cell_is_no_more_than_its_coin():
     """The coins ±ε0 of `cell_laws` are what a noised count that is always shown tells, and no less."""
-    one = certify(Histogram(noise=GeometricNoise(0.7)), AttackerModel())
+    certificate = certify(Histogram(noise=GeometricNoise(0.7)), AttackerModel())
     alpha = math.exp(-0.7)
-    assert one.delta(0.3) == pytest.approx((1 - alpha * math.exp(0.3)) / (1 + alpha), rel=1e-12)
+    assert certificate.delta(0.3) == pytest.approx((1 - alpha * math.exp(0.3)) / (1 + alpha), rel=1e-12)
 
 
 def test_a_schedule_of_several_cells_is_one_of_as_many_releases():
-    one = certify(Histogram(k=60), APART)
+    single = certify(Histogram(k=60), APART)
     several = certify(Histogram(k=60, cells_per_unit=3), APART)
-    assert compose([(several, 5)], HABITS).epsilon(1e-6) == compose([(one, 15)], HABITS).epsilon(1e-6)
+    assert compose([(several, 5)], HABITS).epsilon(1e-6) == compose([(single, 15)], HABITS).epsilon(1e-6)
     limited = [HABITS, pkdp.BoundedParticipation(2)]
     assert compose([(several, 9)], limited).epsilon(1e-6) == compose(
-        [(one, 27)], [HABITS, pkdp.BoundedParticipation(6)]
+        [(single, 27)], [HABITS, pkdp.BoundedParticipation(6)]
     ).epsilon(1e-6)
     # A period's total has the cells of its release.
     nested, plain = (compose([(part, 9)], limited).epsilon(1e-6) for part in (compose([several]), several))

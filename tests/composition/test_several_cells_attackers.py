@@ -45,8 +45,8 @@ class _Attacker:
 
 def _somewhere(rng: np.random.Generator, cells: int, most: int) -> tuple[int | None, ...]:
     """Return a life in one to `most` of the cells."""
-    held = rng.choice(cells, size=rng.integers(1, most + 1), replace=False)
-    return tuple(0 if cell in held else None for cell in range(cells))
+    chosen = rng.choice(cells, size=rng.integers(1, most + 1), replace=False)
+    return tuple(0 if cell in chosen else None for cell in range(cells))
 
 
 def _lives(rng: np.random.Generator, cells: int, most: int, protects: str) -> Lives:
@@ -57,16 +57,16 @@ def _lives(rng: np.random.Generator, cells: int, most: int, protects: str) -> Li
         return (there, nobody) if rng.random() < 0.5 else (nobody, there)
     if rng.random() < 0.5:
         return full, full[::-1]
-    one = other = _somewhere(rng, cells, most)
-    while one == other:
-        other = _somewhere(rng, cells, most)
-    return one, other
+    first = second = _somewhere(rng, cells, most)
+    while first == second:
+        second = _somewhere(rng, cells, most)
+    return first, second
 
 
-def _chances(rng: np.random.Generator, p: float, held: tuple[int | None, ...]) -> list[list[Any]]:
+def _chances(rng: np.random.Generator, p: float, life: tuple[int | None, ...]) -> list[list[Any]]:
     """Return a person's chances of the cells that she may be in, at most `p`; in half of the cases just that."""
     extreme = rng.random() < 0.5
-    return [[0 if cell is None else p if extreme else np.minimum(p, p * rng.beta(4.0, 1.0, _BATCH))] for cell in held]
+    return [[0 if cell is None else p if extreme else np.minimum(p, p * rng.beta(4.0, 1.0, _BATCH))] for cell in life]
 
 
 def _independent(rng: np.random.Generator, protects: str) -> _Attacker:
@@ -117,7 +117,7 @@ def _capped(rng: np.random.Generator, protects: str) -> _Attacker:
         else:
             places = list({tuple(rng.choice([0, None], size=cells).tolist()) for _ in range(3)})
         weights = rng.dirichlet(np.ones(len(places)), _BATCH)
-        return capped({place: weights[:, at] for at, place in enumerate(places)}, most)
+        return capped({place: weights[:, index] for index, place in enumerate(places)}, most)
 
     return _Attacker(
         mechanism=pkdp.Histogram(k=k, noise=noise, release_threshold=release, cells_per_unit=most),
@@ -139,7 +139,7 @@ def _exactly(attacker: _Attacker, column: int, epsilon: float) -> Fraction:
         return {place: weight / total for place, weight in numbers.items()}
 
     with flint.ctx.workprec(BITS):
-        people, known = [exact(one) for one in attacker.people], [exact(one) for one in attacker.known]
+        people, known = [exact(person) for person in attacker.people], [exact(person) for person in attacker.known]
         sides = joint_losses(people, attacker.days, attacker.lives, epsilon, exact_exp, known)
         return max(lower_end(flint.arb(side)) for side in sides)
 
@@ -168,9 +168,11 @@ def _closest(attacker: _Attacker) -> float:
 
 @thinned(2)
 @pytest.mark.parametrize("protects", ["presence", "value"])
-@pytest.mark.parametrize(("made", "tight"), [(_independent, 0.8), (_capped, 0.999)])
+@pytest.mark.parametrize(("draw_attacker", "tight"), [(_independent, 0.8), (_capped, 0.999)])
 @examples(quick=4, full=2_000)
-def test_no_attacker_learns_more_than_is_certified(made: Any, tight: float, protects: str, examples: int) -> None:
+def test_no_attacker_learns_more_than_is_certified(
+    draw_attacker: Any, tight: float, protects: str, examples: int
+) -> None:
     # Seeds of our own: what hypothesis draws depends on the modules that a process has loaded.
-    closest = max(_closest(made(np.random.default_rng(seed), protects)) for seed in range(examples))
+    closest = max(_closest(draw_attacker(np.random.default_rng(seed), protects)) for seed in range(examples))
     assert closest > (tight if examples >= 2_000 else 0.4)

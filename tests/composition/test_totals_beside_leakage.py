@@ -123,8 +123,8 @@ def test_moving_between_periods_changes_both_totals():
     # reaches k, and the totals are exact counts of a few coins.
     places = [(period, cell) for period in (0, 1) for cell in (0, 1)]
     people, k = 4, 9
-    seen = [{}, {}]
-    for life, told in enumerate(seen):
+    laws = [{}, {}]
+    for life, law in enumerate(laws):
         target = (life, 0)
         for records in product(places, repeat=people):
             counts = dict.fromkeys(places, 0)
@@ -132,13 +132,13 @@ def test_moving_between_periods_changes_both_totals():
                 counts[place] += 1
             shown = tuple(count if count >= k else 0 for count in counts.values())
             totals = tuple(sum(counts[period, cell] for cell in (0, 1)) for period in (0, 1))
-            told[shown, totals] = told.get((shown, totals), 0) + Fraction(1, 4**people)
+            law[shown, totals] = law.get((shown, totals), 0) + Fraction(1, 4**people)
     growth = Fraction(math.exp(0.5))
-    one = certified(Histogram(k=k), TOTAL, "value", p_max_between=0.5)
-    assert max(losses(*seen, growth)) > Fraction(one.delta(0.5))
+    beside_total = certified(Histogram(k=k), TOTAL, "value", p_max_between=0.5)
+    assert max(losses(*laws, growth)) > Fraction(beside_total.delta(0.5))
     bare = certified(Histogram(k=k), (), "value", p_max_between=0.5)
     assert compose([(bare, 2)], OncePerUnit()).delta(0.5) == bare.delta(0.5)
-    for part in (one, NOISED, certified(Histogram(noise=NOISE), PRIVATE, "value")):
+    for part in (beside_total, NOISED, certified(Histogram(noise=NOISE), PRIVATE, "value")):
         with pytest.raises(NoEvidenceError, match="tells in which release a person is"):
             compose([(part, 2)], OncePerUnit())
     presence = certified(Histogram(noise=NOISE), PRIVATE)
@@ -150,12 +150,12 @@ def test_moving_between_periods_changes_both_totals():
 
 def test_a_leakage_on_two_noises_can_tell_what_it_does_not_on_each():
     # Each release is a fair coin added to the target's bit; the sum of both coins leaks. It is independent of either.
-    seen = [{}, {}]
-    for life, told in enumerate(seen):
-        for one, other in product((0, 1), repeat=2):
-            outcome = (one ^ life, other, one ^ other)
-            told[outcome] = told.get(outcome, 0) + Fraction(1, 4)
-    assert max(losses(*seen, Fraction(1))) == 1
+    laws = [{}, {}]
+    for life, law in enumerate(laws):
+        for first, second in product((0, 1), repeat=2):
+            outcome = (first ^ life, second, first ^ second)
+            law[outcome] = law.get(outcome, 0) + Fraction(1, 4)
+    assert max(losses(*laws, Fraction(1))) == 1
     dependent = Leakage("a checksum", shared_by=("presence", "value"), dependence_epsilon=0.1)
     part = certified(Count(noise=NOISE), dependent)
     assert both_ways(compose([part])).worst_case.parameters == part.worst_case.parameters
@@ -246,6 +246,9 @@ def test_rules_say_what_they_assume_of_leakages():
 
 def test_theorem_c_beside_totals_convolves_as_it_does_alone():
     bare = certified(Histogram(k=100), (), "value", p_max_between=0.6)
-    pairs = [convolved("independent_given_habits", (part_of(one, 5, "value"),), None) for one in (bare, CELLS)]
+    pairs = [
+        convolved("independent_given_habits", (part_of(certificate, 5, "value"),), None)
+        for certificate in (bare, CELLS)
+    ]
     points = np.array([0.0, 0.5, 2.0])
     np.testing.assert_array_equal(*(pair[0].bound.bracket(points)[1] for pair in pairs))

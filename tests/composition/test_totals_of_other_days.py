@@ -56,12 +56,12 @@ def test_the_days_own_total_adds_nothing_and_the_next_days_may_tell_the_cell(see
     for epsilon in (0.0, 0.4, 1.2):
         promised = certificate.delta(epsilon) * (1 + 1e-9) + 1e-12
         for life in ((0, 0), (1, 0)), ((0, None), (1, None)):
-            assert _told(law, k, life, epsilon, lambda today, after: None) <= promised
-            assert _told(law, k, life, epsilon, lambda today, after: sum(today)) <= promised
+            assert _larger_divergence(law, k, life, epsilon, lambda today, after: None) <= promised
+            assert _larger_divergence(law, k, life, epsilon, lambda today, after: sum(today)) <= promised
     lives = ((0, 0), (1, 0))
     crowded = crowd([_returning() for _ in range(4)], [Day(cells=2), Day(cells=1)])
-    assert _told(crowded, 2, lives, 1.0, lambda today, after: sum(today)) < 0.9
-    assert _told(crowded, 2, lives, 1.0, lambda today, after: sum(after)) == 1.0
+    assert _larger_divergence(crowded, 2, lives, 1.0, lambda today, after: sum(today)) < 0.9
+    assert _larger_divergence(crowded, 2, lives, 1.0, lambda today, after: sum(after)) == 1.0
 
 
 def _person(rng, most):
@@ -78,14 +78,14 @@ def _returning():
     return {(0, 0): 0.5, (1, None): 0.5}
 
 
-def _told(law, k, lives, epsilon, known):
+def _larger_divergence(law, k, lives, epsilon, known):
     """Return the larger divergence of the first day's table from k on, beside what is known of both days."""
     sides = []
     for life in lives:
-        seen = {}
+        shown_law = {}
         for counts, weight in law.items():
             days = [[x + (cell == v) for v, x in enumerate(day)] for day, cell in zip(counts, life, strict=True)]
             output = (tuple(x if x >= k else None for x in days[0]), known(*days))
-            seen[output] = seen.get(output, 0.0) + weight
-        sides.append(seen)
+            shown_law[output] = shown_law.get(output, 0.0) + weight
+        sides.append(shown_law)
     return max(losses(*sides, math.exp(epsilon)))

@@ -27,11 +27,11 @@ def on(certificate, period, dataset="census"):
     return certificate.in_context(Context(unit=("id",), period=period, dataset=dataset))
 
 
-def seen(people, k, cell):
+def joint_law(people, k, cell):
     """Return the joint law of the first day's table from k on and of the second day's total, in one life."""
     law = {}
     for (today, after), weight in crowd(people, [Day(cells=2), Day(cells=1)]).items():
-        counts = [count + (cell == at) for at, count in enumerate(today)]
+        counts = [count + (cell == place) for place, count in enumerate(today)]
         outputs = tuple(count if count >= k else None for count in counts), sum(after)
         law[outputs] = law.get(outputs, 0.0) + weight
     return law
@@ -56,8 +56,8 @@ def test_another_days_total_pays_for_its_dependence(seed):
         number, k, most = 4, 4, 0.5
         people = [returning(0.5, (0.6, 0.4))] * number
     part = table(k, number, min(1.0, most * (1 + 1e-12)))
-    laws = [seen(people, k, cell) for cell in (0, 1)]
-    needed = max(measured_dependence(one, other, 1) for one, other in (laws, laws[::-1]))
+    laws = [joint_law(people, k, cell) for cell in (0, 1)]
+    needed = max(measured_dependence(first, second, 1) for first, second in (laws, laws[::-1]))
     total = pkdp.compose([part, TOTAL], pkdp.BoundedDependence(needed * (1 + 1e-9) + 1e-12))
     for epsilon in (0.0, 0.2, 0.6, 1.0, 1.7):
         true = max(losses(*laws, math.exp(epsilon)))

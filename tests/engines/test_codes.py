@@ -107,10 +107,10 @@ RELATIONS = {
 )
 def test_rows_are_counted_by_code(reading, unit, by, relation):
     answer = by_code(relation(*reading), unit, by)
-    found = {tuple(row[f"b{i}"] for i in range(len(by))): row["n"] for row in answer.to_pylist()}
+    counts = {tuple(row[f"b{i}"] for i in range(len(by))): row["n"] for row in answer.to_pylist()}
     names = ", ".join(by)
     plain = reading[0].sql(f"SELECT {names}, count(DISTINCT u) FROM stored GROUP BY {names}").fetchall()
-    assert found == {row[:-1]: row[-1] for row in plain}
+    assert counts == {row[:-1]: row[-1] for row in plain}
     assert not any(row["missing_unit"] or row["several_cells"] for row in answer.to_pylist())
 
 
@@ -165,16 +165,16 @@ def test_a_stream_that_can_be_read_only_once_is(connection):
 def test_a_stream_of_people_with_names_of_text_is_no_empty_table(connection, name):
     """Whether it is refused does not depend on spaces; of one that was read DuckDB 1 would find nobody."""
     connection.execute(f"UPDATE stored SET name = '{name}' WHERE u = 3")
-    asked = {"unit": "name", "attacker": pkdp.AttackerModel(p_max=0.1, p_min=0.05), "k": 2, "units": "exact"}
+    terms = {"unit": "name", "attacker": pkdp.AttackerModel(p_max=0.1, p_min=0.05), "k": 2, "units": "exact"}
 
     def stream():
         return duckdb.from_arrow(connection.table("stored").to_arrow_reader(100))
 
     for publish in (
-        lambda: pkdp.histogram(stream(), "c", **asked),
-        lambda: pkdp.histogram(stream(), "c", where="d >= 1", **asked),
-        lambda: pkdp.count(stream(), "d >= 1", **asked),
-        lambda: pkdp.count(stream(), "d >= 1", k_complement=2, **asked),
+        lambda: pkdp.histogram(stream(), "c", **terms),
+        lambda: pkdp.histogram(stream(), "c", where="d >= 1", **terms),
+        lambda: pkdp.count(stream(), "d >= 1", **terms),
+        lambda: pkdp.count(stream(), "d >= 1", k_complement=2, **terms),
     ):
         with pytest.raises(ConfigError, match="could not be counted"):
             publish()
@@ -230,10 +230,10 @@ def test_people_who_do_not_satisfy_are_counted_only_when_asked_for(reading, wher
         elif rows == "stream":
             frame = duckdb.from_arrow(frame.to_arrow_table().to_reader())
         tallies.append(engine_for(frame).tally(frame, Selection(unit=unit, where=where, everybody=everybody)))
-    all_of_them, some = tallies
-    assert (all_of_them.population, some.population) == (700, None)
-    assert all_of_them.satisfying == some.satisfying
-    assert all_of_them.missing_unit == some.missing_unit == (table == "lacking")
+    all_of_them, satisfying_only = tallies
+    assert (all_of_them.population, satisfying_only.population) == (700, None)
+    assert all_of_them.satisfying == satisfying_only.satisfying
+    assert all_of_them.missing_unit == satisfying_only.missing_unit == (table == "lacking")
 
 
 def test_a_row_that_cannot_be_read_is_not_repeated(connection, tmp_path):

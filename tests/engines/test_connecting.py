@@ -53,8 +53,8 @@ def test_what_does_not_fit_into_memory_goes_where_nobody_else_reads_and_does_not
 
 
 def test_two_connections_do_not_write_over_each_other(temporary):
-    with connect() as one, connect() as other:
-        fill(one)
+    with connect() as connection, connect() as other:
+        fill(connection)
         fill(other)
         (folder,) = temporary.iterdir()
         assert len(list(folder.iterdir())) == 2

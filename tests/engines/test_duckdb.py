@@ -44,16 +44,16 @@ def last(values):
     return tuple((value is None, 0 if value is None else value) for value in values)
 
 
-def chosen(person, held, one_cell):
+def chosen(person, own_rows, one_cell):
     """Return which of a unit's own cells a rule chooses; of equals the smallest, or the one that a hash draws."""
-    often = Counter(cell for cell, _ in held)
+    often = Counter(cell for cell, _ in own_rows)
 
     def rank(cell):
         drawn = draw(person, cell)
         if one_cell == "most_frequent":
             return -often[cell], drawn
         if one_cell == "first":
-            return min(last([order]) for other, order in held if other == cell)
+            return min(last([order]) for other, order in own_rows if other == cell)
         return drawn
 
     return min(often, key=lambda cell: (rank(cell) if one_cell != "error" else 0, last(cell)))
@@ -71,11 +71,11 @@ def counted(rows, unit, by, one_cell):
             continue
         people.setdefault(person, []).append((tuple(named[column] for column in by), named["o"]))
     counts = Counter()
-    for person, held in people.items():
-        cells = [cell for cell, _ in held]
+    for person, own_rows in people.items():
+        cells = [cell for cell, _ in own_rows]
         if one_cell == "error" and len(set(cells)) > 1:
             return None, missing
-        counts[chosen(person, held, one_cell)] += 1
+        counts[chosen(person, own_rows, one_cell)] += 1
     return dict(counts), missing
 
 
@@ -338,14 +338,20 @@ def test_nan_in_a_parquet_file_is_missing_though_its_statistics_name_none(tmp_pa
         engine = engine_for(relation)
         by_person = engine.cells(relation, Selection(unit=("person",), by=("cell",)))
         by_row = engine.cells(relation, Selection(unit=(), by=("person",)))
-        told = {
+        tallies = {
             query: engine.tally(relation, Selection(unit=(), where=query)).satisfying
             for query in ("person > 1.5", "person <= 1000", "person != 1", "person.isna()", "person == person")
         }
     assert (list(by_person.counts), by_person.missing_unit) == ([3], True)
     keys = [canonical_key(key) for key in by_row.keys["person"]]
     assert dict(zip(keys, by_row.counts, strict=True)) == {1.0: 1, 2.0: 1, 7.0: 1, None: 2}
-    assert told == {"person > 1.5": 2, "person <= 1000": 3, "person != 1": 4, "person.isna()": 2, "person == person": 3}
+    assert tallies == {
+        "person > 1.5": 2,
+        "person <= 1000": 3,
+        "person != 1": 4,
+        "person.isna()": 2,
+        "person == person": 3,
+    }
 
 
 @pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
@@ -358,11 +364,11 @@ def test_nan_is_missing_where_the_statistics_of_a_file_name_one_value_only(tmp_p
         relation = connection.read_parquet(str(path))
         engine = engine_for(relation)
         by_person = engine.cells(relation, Selection(unit=("person",), by=("cell",)))
-        told = {query: engine.tally(relation, Selection(unit=(), where=query)).satisfying for query in expected}
-        held = {query: engine.cells(relation, Selection(unit=(), by=("cell",), where=query)) for query in expected}
+        tallies = {query: engine.tally(relation, Selection(unit=(), where=query)).satisfying for query in expected}
+        groups = {query: engine.cells(relation, Selection(unit=(), by=("cell",), where=query)) for query in expected}
     assert (list(by_person.counts), by_person.missing_unit) == ([1], True)
-    assert told == expected
-    assert {query: sum(cells.counts) for query, cells in held.items()} == expected
+    assert tallies == expected
+    assert {query: sum(cells.counts) for query, cells in groups.items()} == expected
 
 
 @pytest.mark.parametrize(
@@ -410,7 +416,7 @@ def test_text_in_a_query_is_a_value_whatever_it_looks_like():
 SECRET = "SECRET-VALUE"
 
 
-def asked(frame, **fields):
+def cells_of(frame, **fields):
     question = Selection(**{"unit": ("u",), "by": ("c",), **fields})
     return engine_for(frame).cells(frame, question)
 
@@ -452,7 +458,7 @@ def test_an_error_names_the_fix_and_no_value(fields, words):
         }
     ).rename(columns={"a": "twice", "b": "twice"})
     with pytest.raises(ArgumentError, match=words) as caught:
-        asked(frame, **fields)
+        cells_of(frame, **fields)
     assert SECRET not in str(caught.value)
     assert caught.value.__context__ is None
 
@@ -472,12 +478,12 @@ def test_what_goes_wrong_inside_the_engine_is_told_without_its_values():
     with duckdb.connect() as connection:
         relation = connection.sql(f"SELECT 1 AS u, CAST(c AS INTEGER) AS c FROM (VALUES ('{SECRET}')) t(c)")
         with pytest.raises(ConfigError, match="could not be counted") as caught:
-            asked(relation)
+            cells_of(relation)
         assert SECRET not in str(caught.value)
         assert caught.value.__context__ is None
         closed = connection.sql("SELECT 1 AS u, 2 AS c")
     with pytest.raises(ConfigError, match="connection is open"):
-        asked(closed)
+        cells_of(closed)
 
 
 @pytest.mark.parametrize(
@@ -491,7 +497,7 @@ def test_what_goes_wrong_inside_the_engine_is_told_without_its_values():
 )
 def test_a_relation_says_what_it_cannot_do(fields, words):
     with duckdb.connect() as connection, pytest.raises(ArgumentError, match=words):
-        asked(connection.sql("SELECT 1 AS u, 'x' AS c, [1] AS l"), **fields)
+        cells_of(connection.sql("SELECT 1 AS u, 'x' AS c, [1] AS l"), **fields)
 
 
 def test_a_frame_of_another_kind_is_an_error_that_lists_the_engines():

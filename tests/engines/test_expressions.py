@@ -101,12 +101,12 @@ def test_what_fails_in_an_expression_quotes_nothing():
 
 
 def test_with_a_ledger_an_expression_needs_a_label():
-    asked = {**ASKED, "period": "2020"}
+    terms = {**ASKED, "period": "2020"}
     with pkdp.Ledger.open(":memory:") as ledger:
         with pytest.raises(ArgumentError, match="an expression or a callable"):
-            pkdp.count(FRAME, pl.col("x") > 3, ledger=ledger, **asked)
-        first = pkdp.count(FRAME, pl.col("x") > 3, ledger=ledger, label="tall", **asked)
+            pkdp.count(FRAME, pl.col("x") > 3, ledger=ledger, **terms)
+        first = pkdp.count(FRAME, pl.col("x") > 3, ledger=ledger, label="tall", **terms)
         with pytest.warns(UserWarning, match="published for the label 'tall' before"):
-            again = pkdp.count(FRAME, pl.col("x") > 5, ledger=ledger, label="tall", **asked)
+            again = pkdp.count(FRAME, pl.col("x") > 5, ledger=ledger, label="tall", **terms)
         assert again.id == first.id
         assert "labelled 'tall'" in first.certificate.sentence()

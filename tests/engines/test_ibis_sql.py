@@ -102,11 +102,11 @@ def outermost(statement):
 
 @thinned(3)
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("asked", QUESTIONS)
-def test_one_statement_groups_there_and_brings_back_cells_counts_and_answers(compiled, dialect, asked):
+@pytest.mark.parametrize("kind", QUESTIONS)
+def test_one_statement_groups_there_and_brings_back_cells_counts_and_answers(compiled, dialect, kind):
     from sqlglot import exp
 
-    question = QUESTIONS[asked]
+    question = QUESTIONS[kind]
     statement = parsed(compiled(dialect, question), dialect)
     keys = [f"b{position}" for position in range(len(question.by))]
     answer = outermost(statement)
@@ -128,11 +128,11 @@ def test_one_statement_groups_there_and_brings_back_cells_counts_and_answers(com
 
 @thinned(2)
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("asked", ["cells", "composite", "predicate", "most frequent", "first"])
-def test_only_by_columns_decide_keys(compiled, dialect, asked):
+@pytest.mark.parametrize("kind", ["cells", "composite", "predicate", "most frequent", "first"])
+def test_only_by_columns_decide_keys(compiled, dialect, kind):
     from sqlglot import exp
 
-    question = QUESTIONS[asked]
+    question = QUESTIONS[kind]
     statement = parsed(compiled(dialect, question), dialect)
     # The select nearest to the table names what is read of it: every column under a name of ours.
     reading = next(select for select in statement.find_all(exp.Select) if isinstance(_from(select), exp.Table))
@@ -151,12 +151,12 @@ def _from(select):
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("asked", ["cells", "composite", "real keys", "predicate", "rows"])
-def test_rows_are_grouped_and_not_numbered(compiled, dialect, asked):
+@pytest.mark.parametrize("kind", ["cells", "composite", "real keys", "predicate", "rows"])
+def test_rows_are_grouped_and_not_numbered(compiled, dialect, kind):
     from sqlglot import exp
 
     # Numbering all rows is dear, and BigQuery refuses it by a FLOAT64.
-    statement = parsed(compiled(dialect, QUESTIONS[asked]), dialect)
+    statement = parsed(compiled(dialect, QUESTIONS[kind]), dialect)
     assert not list(statement.find_all(exp.Window))
     assert len([select for select in statement.find_all(exp.Select) if select.args.get("group")]) >= 1
 
@@ -168,27 +168,27 @@ def test_bigquery_is_asked_for_the_digits_of_a_hash_that_it_gives_as_bytes(compi
     assert text.count("MD5(") == text.count("TO_HEX(MD5(") == 4
 
 
-@pytest.mark.parametrize("asked", ["hash", "several cells", "most frequent"])
-def test_each_unit_and_each_cell_is_hashed_once(compiled, asked):
+@pytest.mark.parametrize("kind", ["hash", "several cells", "most frequent"])
+def test_each_unit_and_each_cell_is_hashed_once(compiled, kind):
     from sqlglot import exp
 
     # PostgreSQL computes an expression wherever it is written, but not again behind a window.
-    hashes = list(parsed(compiled("postgres", QUESTIONS[asked]), "postgres").find_all(exp.MD5))
-    assert len(hashes) == len(QUESTIONS[asked].unit) + 1
-    firsts = [one.find_ancestor(exp.Case, exp.Select).args["ifs"][0].this for one in hashes]
+    hashes = list(parsed(compiled("postgres", QUESTIONS[kind]), "postgres").find_all(exp.MD5))
+    assert len(hashes) == len(QUESTIONS[kind].unit) + 1
+    firsts = [hashed.find_ancestor(exp.Case, exp.Select).args["ifs"][0].this for hashed in hashes]
     assert all(first.find(exp.Window).this.key == "rownumber" for first in firsts)
     assert len({first.find(exp.Window).args["partition_by"][0].name for first in firsts}) == len(firsts)
 
 
-@pytest.mark.parametrize("asked", ["cells", "hash", "most frequent"])
-def test_rows_that_are_drawn_at_random_are_read_once(asked):
+@pytest.mark.parametrize("kind", ["cells", "hash", "most frequent"])
+def test_rows_that_are_drawn_at_random_are_read_once(kind):
     import ibis
 
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE visits AS SELECT i AS person, i % 7 AS town FROM range(4000) r(i)")
         connection.execute("CREATE VIEW half AS SELECT * FROM visits WHERE random() < 0.5")
         tables = ibis.duckdb.from_connection(connection)
-        question = replace(QUESTIONS[asked], unit=("person",), by=("town",))
+        question = replace(QUESTIONS[kind], unit=("person",), by=("town",))
         for rows in (tables.table("visits").filter(ibis.random() < 0.5), tables.table("half")):
             # Two readings would keep a quarter of them.
             assert 1700 < engine_for(rows).cells(rows, question).counts.sum() < 2300
@@ -250,7 +250,7 @@ def test_nan_in_a_parquet_file_is_missing_though_its_statistics_name_none(tmp_pa
             "person == person": len(rest),
             "person in [5, 7]": sum(value in (5, 7) for value in rest),
         }
-        told = {query: engine.tally(table, Selection(unit=(), where=query)).satisfying for query in expected}
+        tallies = {query: engine.tally(table, Selection(unit=(), where=query)).satisfying for query in expected}
         counted = {
             query: sum(engine.cells(table, Selection(unit=(), by=("cell",), where=query)).counts) for query in expected
         }
@@ -259,7 +259,7 @@ def test_nan_in_a_parquet_file_is_missing_though_its_statistics_name_none(tmp_pa
     assert (list(by_person.counts), by_person.missing_unit) == ([len(set(rest))], True)
     keys = [canonical_key(key) for key in by_row.keys["person"]]
     assert dict(zip(keys, by_row.counts, strict=True)) == {value: rest.count(value) for value in rest} | {None: 2}
-    assert told == expected
+    assert tallies == expected
     assert counted == expected
 
 

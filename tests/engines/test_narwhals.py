@@ -152,8 +152,8 @@ def test_nan_in_a_parquet_file_is_missing_though_its_statistics_name_none(tmp_pa
         engine = engine_for(frame)
         cells = engine.cells(frame, Selection(unit=("u",), by=("c",)))
         assert (list(cells.counts), cells.missing_unit) == ([len(set(rest))], True)
-        held = {query: engine.cells(frame, Selection(unit=(), by=("c",), where=query)) for query in expected}
-        assert {query: sum(cells.counts) for query, cells in held.items()} == expected
+        groups = {query: engine.cells(frame, Selection(unit=(), by=("c",), where=query)) for query in expected}
+        assert {query: sum(cells.counts) for query, cells in groups.items()} == expected
 
 
 def test_categories_and_enumerations_are_ordered_as_text():

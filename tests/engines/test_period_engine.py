@@ -44,7 +44,7 @@ def one_by_one(relation):
     return {day: relation.filter(f"day = DATE '{day}'") for day in DAYS}
 
 
-def told(frame, question):
+def answers(frame, question):
     """Return all that an engine says, or what it raises."""
     engine = engine_for(frame)
     try:
@@ -61,7 +61,7 @@ def check_same(relation, question, *, alone=None):
     periods, apart = Periods(relation, "day"), one_by_one(relation)
     for day in DAYS:
         frame = OnePeriod(periods, day, lambda day=day: alone(day) if alone else apart[day])
-        (mine, *others), (expected, *rest) = told(frame, question), told(apart[day], question)
+        (mine, *others), (expected, *rest) = answers(frame, question), answers(apart[day], question)
         assert others == rest
         if isinstance(expected, pd.DataFrame):
             pd.testing.assert_frame_equal(mine, expected, check_exact=True)
@@ -120,12 +120,12 @@ def test_no_period_is_asked_alone_where_it_need_not_be(connection):
     relation, question = stored(connection, rows), Selection(unit=("p",), by=("c 1",))
     check_same(relation, question, alone=asked_alone)
     check_same(relation, replace(question, bounds=(0, 5), summed="q"), alone=asked_alone)
-    periods, asked, run = Periods(relation, "day"), [], Periods._run
+    periods, statements, run = Periods(relation, "day"), [], Periods._run
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Periods, "_run", lambda self, text, *more: asked.append(text) or run(self, text, *more))
+        patch.setattr(Periods, "_run", lambda self, text, *more: statements.append(text) or run(self, text, *more))
         for day in DAYS:
-            told(OnePeriod(periods, day, partial(asked_alone, day)), question)
-    assert len(asked) == 4  # rows, cells, and both counts: once, not once a day
+            answers(OnePeriod(periods, day, partial(asked_alone, day)), question)
+    assert len(statements) == 4  # rows, cells, and both counts: once, not once a day
 
 
 def test_a_constant_of_another_spelling_chooses_the_same_rows(connection):
@@ -133,7 +133,7 @@ def test_a_constant_of_another_spelling_chooses_the_same_rows(connection):
     periods, alone, satisfying = Periods(relation, "day"), one_by_one(relation)[DAYS[0]], []
     for where in ("q == 9007199254740992", "q == 9007199254740992.0"):
         question = Selection(unit=("p",), by=("c 1",), where=where)
-        mine, expected = told(OnePeriod(periods, DAYS[0], lambda: alone), question), told(alone, question)
+        mine, expected = answers(OnePeriod(periods, DAYS[0], lambda: alone), question), answers(alone, question)
         assert mine[1:] == expected[1:]
         satisfying.append(mine[2].satisfying)
     assert satisfying == [1, 1]
@@ -151,7 +151,7 @@ def test_a_row_that_cannot_be_read_stops_its_own_period_alone(connection):
     relation = connection.sql('SELECT day, p, CAST("c 1" AS INTEGER) AS "c 1" FROM visits')
     question, apart = Selection(unit=("p",), by=("c 1",)), one_by_one(relation)
     check_same(relation, question)
-    assert told(apart[DAYS[1]], question)[0] is ConfigError
+    assert answers(apart[DAYS[1]], question)[0] is ConfigError
 
 
 def test_what_was_interrupted_is_not_asked_in_another_way(connection):

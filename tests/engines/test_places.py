@@ -22,14 +22,14 @@ SIZE = 4
 def test_units_with_a_place_are_counted_once(rows, shift, kind):
     units = np.array([unit + shift for unit, _ in rows], dtype=np.int64)
     cells = np.array([cell for _, cell in rows], dtype=kind)
-    held = {unit: {cell for other, cell in rows if other == unit} for unit, _ in rows}
-    found = counted_by_place(units, cells, SIZE)
-    assert found is not None
-    counts, several = found
-    assert several == any(len(own) > 1 for own in held.values())
-    assert counts.sum() == len(held)
+    cells_of_unit = {unit: {cell for other, cell in rows if other == unit} for unit, _ in rows}
+    answer = counted_by_place(units, cells, SIZE)
+    assert answer is not None
+    counts, several = answer
+    assert several == any(len(own) > 1 for own in cells_of_unit.values())
+    assert counts.sum() == len(cells_of_unit)
     if not several:
-        assert counts.tolist() == [sum(own == {cell} for own in held.values()) for cell in range(SIZE)]
+        assert counts.tolist() == [sum(own == {cell} for own in cells_of_unit.values()) for cell in range(SIZE)]
 
 
 @given(

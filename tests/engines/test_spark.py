@@ -47,8 +47,8 @@ def relation():
 
 
 def histogram(frame, **changes):
-    asked = {"by": "carrier", "unit": "tailnum", "k": 50, "missing_unit": "drop", "attacker": ATTACKER} | changes
-    return pkdp.histogram(frame, **asked)
+    terms = {"by": "carrier", "unit": "tailnum", "k": 50, "missing_unit": "drop", "attacker": ATTACKER} | changes
+    return pkdp.histogram(frame, **terms)
 
 
 def test_a_histogram_is_charged_replayed_and_the_same_as_of_a_relation(flights, relation, tmp_path):
@@ -67,12 +67,12 @@ def test_a_histogram_is_charged_replayed_and_the_same_as_of_a_relation(flights, 
 
 
 def test_a_count_is_charged_and_the_same_as_of_a_relation(flights, relation, tmp_path):
-    asked = {"where": "distance > 1000 and origin != 'JFK'", "unit": "tailnum", "k": 20, "k_complement": 20}
-    asked |= {"missing_unit": "drop", "attacker": pkdp.AttackerModel(p_max=0.5, p_min=0.1), "period": "2013-01-02"}
+    terms = {"where": "distance > 1000 and origin != 'JFK'", "unit": "tailnum", "k": 20, "k_complement": 20}
+    terms |= {"missing_unit": "drop", "attacker": pkdp.AttackerModel(p_max=0.5, p_min=0.1), "period": "2013-01-02"}
     releases = []
     for name, frame in (("spark", flights), ("duckdb", relation)):
         with pkdp.Ledger.open(tmp_path / f"{name}.sqlite", dataset="flights") as ledger:
-            releases.append(pkdp.count(frame, ledger=ledger, **asked))
+            releases.append(pkdp.count(frame, ledger=ledger, **terms))
             assert len(list(ledger.entries())) == 1
     assert releases[0].to_bytes() == releases[1].to_bytes()
     assert releases[0].table["count"].notna().all()
@@ -155,7 +155,7 @@ def test_instants_are_published_in_utc_whatever_the_session_says(spark, zone):
     )
     spark.conf.set("spark.sql.session.timeZone", zone)
     try:
-        found = [pkdp.histogram(frame, by, unit="person", k=2, attacker=ATTACKER) for by in ("at", "local")]
+        releases = [pkdp.histogram(frame, by, unit="person", k=2, attacker=ATTACKER) for by in ("at", "local")]
         counted = [
             pkdp.count(frame, query, unit="person", k=2, attacker=ATTACKER).value
             for query in (
@@ -166,10 +166,10 @@ def test_instants_are_published_in_utc_whatever_the_session_says(spark, zone):
         ]
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
-    assert [one.to_bytes() for one in found] == [one.to_bytes() for one in expected]
-    assert str(found[0].table["at"].dtype.tz) == "UTC"
-    assert found[0].table["at"].tolist() == [pd.Timestamp("2013-01-02 22:30:00.123456", tz="UTC")]
-    assert found[1].table["local"].tolist() == [pd.Timestamp("2013-01-02 02:30:00")]
+    assert [release.to_bytes() for release in releases] == [release.to_bytes() for release in expected]
+    assert str(releases[0].table["at"].dtype.tz) == "UTC"
+    assert releases[0].table["at"].tolist() == [pd.Timestamp("2013-01-02 22:30:00.123456", tz="UTC")]
+    assert releases[1].table["local"].tolist() == [pd.Timestamp("2013-01-02 02:30:00")]
     # A constant is an instant of its own offset, and as written for any other timestamp.
     assert counted == [9, 9, None]
 
@@ -282,7 +282,7 @@ def towns(spark, tmp_path_factory):
 
 @thinned(3)
 @pytest.mark.parametrize(
-    ("asked", "jobs"),
+    ("terms", "jobs"),
     [
         ({"by": "number"}, 1),
         ({"by": "town"}, 2),  # the cells are listed first
@@ -294,16 +294,16 @@ def towns(spark, tmp_path_factory):
         ({"where": "number > 2"}, 1),
     ],
 )
-def test_a_question_is_one_job_of_spark_without_python_in_its_plan(spark, towns, brought, asked, jobs):
+def test_a_question_is_one_job_of_spark_without_python_in_its_plan(spark, towns, brought, terms, jobs):
     from pyspark.sql.functions import udf
 
-    asked = {"unit": "person", "k": 2, "missing_unit": "drop", "attacker": ATTACKER} | asked
+    terms = {"unit": "person", "k": 2, "missing_unit": "drop", "attacker": ATTACKER} | terms
     rows = towns.selectExpr("person", "CAST(person AS STRING) AS name", "town", "person % 7 AS number")
     assert "Python" in plan_of(rows.select(udf(lambda text: text, "string", useArrow=False)("town")))
     spark.sparkContext.setJobGroup("asked", "what is asked here")
     before = len(spark.sparkContext.statusTracker().getJobIdsForGroup("asked"))
     try:
-        pkdp.count(rows, **asked) if "where" in asked else pkdp.histogram(rows, **({"by": "town"} | asked))
+        pkdp.count(rows, **terms) if "where" in terms else pkdp.histogram(rows, **({"by": "town"} | terms))
     finally:
         spark.sparkContext._jsc.clearJobGroup()
     assert len(spark.sparkContext.statusTracker().getJobIdsForGroup("asked")) - before == jobs

@@ -49,12 +49,12 @@ def toy(monkeypatch):
 
 @pytest.mark.usefixtures("toy")
 def test_a_toy_engine_publishes_the_same_bytes():
-    asked = {"unit": "person", "k": 20, "attacker": pkdp.AttackerModel(p_max=0.3), "target": None}
+    terms = {"unit": "person", "k": 20, "attacker": pkdp.AttackerModel(p_max=0.3), "target": None}
     rows = Rows(PEOPLE.to_dict("records"))
-    assert pkdp.histogram(rows, "town", **asked).to_bytes() == pkdp.histogram(PEOPLE, "town", **asked).to_bytes()
-    assert pkdp.count(rows, **asked).value == 60
+    assert pkdp.histogram(rows, "town", **terms).to_bytes() == pkdp.histogram(PEOPLE, "town", **terms).to_bytes()
+    assert pkdp.count(rows, **terms).value == 60
     with pytest.raises(pkdp.InputCheckError, match="several"):
-        pkdp.histogram(Rows([*rows, {"person": 3, "town": "Bergen"}]), "town", **asked)
+        pkdp.histogram(Rows([*rows, {"person": 3, "town": "Bergen"}]), "town", **terms)
 
 
 def test_without_the_line_the_error_names_the_frames_there_are():

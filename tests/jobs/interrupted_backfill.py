@@ -41,11 +41,11 @@ def stop_after(owner, name: str, number: int, stop) -> None:
     real, calls = getattr(owner, name), []
 
     def counted(*arguments, **names):
-        found = real(*arguments, **names)
+        result = real(*arguments, **names)
         calls.append(name)
         if len(calls) == number:
             stop()
-        return found
+        return result
 
     setattr(owner, name, counted)
 

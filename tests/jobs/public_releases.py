@@ -59,9 +59,11 @@ def releases(draw, kinds=tuple(KINDS)):
     return release({name: [cell[place] for cell in cells] for place, name in enumerate(names)}, counts)
 
 
-def rows(made: Release) -> list[tuple]:
+def rows(released: Release) -> list[tuple]:
     """Return a release's rows as plain values, instants in UTC."""
-    return [tuple(map(plain, row)) for row in zip(*(made.table[name].array for name in made.table), strict=True)]
+    return [
+        tuple(map(plain, row)) for row in zip(*(released.table[name].array for name in released.table), strict=True)
+    ]
 
 
 def plain(value):

@@ -46,16 +46,16 @@ def test_what_cannot_be_certified_names_the_release_and_the_noise_as_toml(job_fi
 def test_two_days_without_noise_are_told_which_evidence_to_write(job_file, basic):
     error = refused(job_file, basic, (DAY, NEXT))
     assert isinstance(error, DifferencingError)
-    told = str(error)
-    assert 'in the job file, above its first [table]: evidence = { kind = "independent_given_habits" }' in told
+    message = str(error)
+    assert 'in the job file, above its first [table]: evidence = { kind = "independent_given_habits" }' in message
     job = load_job(job_file('evidence = { kind = "independent_given_habits" }\n' + basic))
     run_job(job, NEXT)
 
 
 def test_two_releases_of_a_day_are_told_in_toml(job_file, basic):
     second = '\n[[release]]\nname = "more"\nby = "town"\nwhere = "person == 1"\nk = 5\n'
-    told = str(refused(job_file, basic + second))
-    assert 'evidence = { kind = "bounded_dependence", epsilon = …, delta = … }' in told
+    message = str(refused(job_file, basic + second))
+    assert 'evidence = { kind = "bounded_dependence", epsilon = …, delta = … }' in message
 
 
 NOISED = """
@@ -80,8 +80,8 @@ def test_a_budget_is_told_as_it_is_written(job_file):
 
 def test_a_budget_of_the_worst_case_names_the_key_that_leaves_it_out(job_file, basic):
     text = basic.replace("k = 5", "k = 100")
-    told = str(refused(job_file, f"budget = {{ epsilon = 9.0, delta = 1e-6 }}\n{text}"))
-    assert 'budget = { …, part = "partial_knowledge" }' in told
+    message = str(refused(job_file, f"budget = {{ epsilon = 9.0, delta = 1e-6 }}\n{text}"))
+    assert 'budget = { …, part = "partial_knowledge" }' in message
 
 
 def test_a_dry_run_says_the_same(job_file, basic):

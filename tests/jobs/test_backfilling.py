@@ -61,13 +61,13 @@ def entries(job):
 def test_a_backfill_publishes_in_order_and_says_what_it_did(job_file, evident):
     job = load_job(job_file(evident, visits()))
     run_job(job, DAYS[2])
-    seen = []
-    done = backfill(job, DAYS[0], DAYS[-1], progress=seen.append)
+    reported = []
+    done = backfill(job, DAYS[0], DAYS[-1], progress=reported.append)
     assert done.published == (*DAYS[:2], *DAYS[3:])
     assert done.replayed == (DAYS[2],)
     assert done.failed == ()
     assert (done.total.releases, done.total.rule) == (6, "one_day_protected")
-    assert [one.day for one in seen] == list(DAYS)
+    assert [period.day for period in reported] == list(DAYS)
     assert [period for period, _, _ in entries(job)] == [f"{day}" for day in (DAYS[2], *DAYS[:2], *DAYS[3:])]
 
 
@@ -88,18 +88,18 @@ def test_what_is_published_is_replayed_without_data_and_files_are_left_alone(job
 
 def test_it_stops_at_the_first_day_that_fails(job_file, asking_for_rows):
     job = load_job(job_file(asking_for_rows, visits([day for day in DAYS if day != DAYS[2]])))
-    seen = []
+    reported = []
     with pytest.raises(InputCheckError, match="2020-02-01"):
-        backfill(job, DAYS[0], DAYS[-1], progress=seen.append)
-    assert [one.error is not None for one in seen] == [False, False, True]
+        backfill(job, DAYS[0], DAYS[-1], progress=reported.append)
+    assert [period.error is not None for period in reported] == [False, False, True]
     assert [period for period, _, _ in entries(job)] == ["2020-01-30", "2020-01-31"]
 
 
 def test_with_keep_going_a_day_whose_input_check_fails_is_left_out_and_named(job_file, asking_for_rows):
     job = load_job(job_file(asking_for_rows, visits([day for day in DAYS if day not in (DAYS[0], DAYS[2])])))
     done = backfill(job, DAYS[0], DAYS[-1], keep_going=True)
-    assert [one.day for one in done.failed] == [DAYS[0], DAYS[2]]
-    assert all(isinstance(one.error, InputCheckError) for one in done.failed)
+    assert [failure.day for failure in done.failed] == [DAYS[0], DAYS[2]]
+    assert all(isinstance(failure.error, InputCheckError) for failure in done.failed)
     assert len(done.published) == 4
     assert [state for _, state, _ in entries(job)] == ["published"] * 4  # nothing was charged for the others
 

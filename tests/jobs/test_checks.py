@@ -48,8 +48,8 @@ def frame(**changes):
 
 def days(last: int):
     """Rows of the first days of January, each by somebody else."""
-    found = [date(2020, 1, number) for number in range(1, last + 1)]
-    return frame(day=found, person=[f"p{day}" for day in found], town=["Ås"] * last)
+    dates = [date(2020, 1, number) for number in range(1, last + 1)]
+    return frame(day=dates, person=[f"p{day}" for day in dates], town=["Ås"] * last)
 
 
 def test_a_day_as_declared_passes(job_file, basic, engine):
@@ -87,7 +87,7 @@ def test_of_columns_that_may_be_meant_one_that_differs_in_case_is_named():
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (('"person"', '"preson"'), "no column 'preson' (unit, did you mean 'person'?)"),
         (('by = "town"', 'by = "Town"'), "no column 'Town' (by of release 'people_by_town', did you mean 'town'?)"),
@@ -97,11 +97,11 @@ def test_of_columns_that_may_be_meant_one_that_differs_in_case_is_named():
     ],
 )
 def test_a_column_that_is_not_there_is_a_matter_of_the_job_file_and_the_like_is_named(
-    job_file, basic, change, told, engine
+    job_file, basic, change, message, engine
 ):
     with pytest.raises(PkdpError) as caught:
         outcome(job_file, basic.replace(*change), frame(), engine=engine)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert exit_code(caught.value) == 2
 
 
@@ -139,7 +139,7 @@ def test_a_column_whose_file_gives_it_no_type_holds_nothing(job_file, basic):
 
 @thinned(3)
 @pytest.mark.parametrize(
-    ("checks", "told"),
+    ("checks", "stated"),
     [
         ("", False),
         ('columns = { town = "text" }', False),
@@ -149,12 +149,12 @@ def test_a_column_whose_file_gives_it_no_type_holds_nothing(job_file, basic):
         ('[[checks.expect]]\ntype = "expect_table_row_count_to_be_between"\nmax_value = 99', True),
     ],
 )
-def test_what_a_job_checks_of_its_own_is_said_to_be_public(job_file, basic, checks, told):
+def test_what_a_job_checks_of_its_own_is_said_to_be_public(job_file, basic, checks, stated):
     file = job_file(f"{basic}\n[checks]\n{checks}\n".replace("[attacker]", 'one_cell = "hash"\n\n[attacker]'))
     done = run_job(load_job(file), DAY)
     said = "and the data pass the curator's own checks: that this holds is public."
-    assert (said in done.releases[0].release.certificate.sentence()) == told
-    assert (said in done.summary.read_text(encoding="utf-8")) == told
+    assert (said in done.releases[0].release.certificate.sentence()) == stated
+    assert (said in done.summary.read_text(encoding="utf-8")) == stated
     other = file.read_text(encoding="utf-8").replace(f"[checks]\n{checks}\n", "[checks]\nrows = { min = 2 }\n")
     file.write_text(other, encoding="utf-8")
     assert run_job(load_job(file), DAY).replayed  # other checks do not make it another question
@@ -286,10 +286,10 @@ def test_great_expectations_reports_to_nobody(great_expectations, monkeypatch):
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    asked = expectations.Expectation(
+    expectation = expectations.Expectation(
         place="a", type="expect_column_values_to_be_between", arguments={"column": "a", "max_value": 0}
     )
-    assert expectations.judge(pd.DataFrame({"a": [1]}), [asked]) == ["not met"]
+    assert expectations.judge(pd.DataFrame({"a": [1]}), [expectation]) == ["not met"]
     _, context = great_expectations
     assert type(context).__name__ == "EphemeralDataContext"
     assert context.config.analytics_enabled is False

@@ -172,9 +172,9 @@ def test_every_type_can_be_met_and_not_met(job_file, basic):
         expected += [kind] if examples[1] is not None else []
     with pytest.raises(InputCheckError) as caught:
         checked(job_file, basic, text, frame=frame)
-    found = [line.split()[0] for line in str(caught.value).split(": ", 1)[1].split("; ")]
+    failed_types = [line.split()[0] for line in str(caught.value).split(": ", 1)[1].split("; ")]
     assert "does not fit" not in str(caught.value)
-    assert found == expected
+    assert failed_types == expected
 
 
 def split(line):
@@ -299,8 +299,8 @@ def test_what_does_not_fit_a_column_stops_the_job_without_a_trace_of_values(job_
     assert "expect_column_values_to_be_in_set of 'town' (checks.expect[2]) is not met" in message
     assert "expect_column_mean_to_be_between of 'town' (checks.expect[3]) does not fit" in message
     assert caught.value.__context__ is None
-    told = [message, *capfd.readouterr(), caplog.text, *(str(warning.message) for warning in recwarn)]
-    assert not any(SECRET in text or "Traceback" in text for text in told)
+    texts = [message, *capfd.readouterr(), caplog.text, *(str(warning.message) for warning in recwarn)]
+    assert not any(SECRET in text or "Traceback" in text for text in texts)
 
 
 def test_a_column_that_an_expectation_names_must_exist(job_file, basic):
@@ -312,11 +312,11 @@ def test_a_column_that_an_expectation_names_must_exist(job_file, basic):
 def test_rows_are_forgotten_after_the_check():
     own = "Forgotten upon Avon"  # in no frame of another test, which pytest may still hold
     frame = pd.DataFrame({"town": [f"{own} {number}" for number in range(3)]})
-    asked = [
+    expectations = [
         Expectation(place="a", type="expect_column_values_to_be_unique", arguments={"column": "town"}),
         Expectation(place="b", type="expect_column_values_to_be_null", arguments={"column": "town"}),
     ]
-    assert judge(frame, asked) == ["met", "not met"]
+    assert judge(frame, expectations) == ["met", "not met"]
     del frame
 
     def is_held() -> bool:

@@ -18,19 +18,19 @@ from pkdp_pipeline.releases.release import Release
 DAY = date(2020, 1, 1)
 
 
-def asked(**keys) -> ReleaseTable:
+def declared(**keys) -> ReleaseTable:
     return ReleaseTable.model_validate({"name": "people", **keys})
 
 
 def sealed(table: pd.DataFrame, mechanism) -> Release:
     """A release of this very table, whatever it holds."""
     frame = pd.DataFrame({"u": range(9), "town": ["Ås"] * 9})
-    made = pkdp.count(frame, unit="u", attacker=pkdp.AttackerModel(p_max=0.5), k=5)
-    if mechanism != made.certificate.mechanism:
+    counted = pkdp.count(frame, unit="u", attacker=pkdp.AttackerModel(p_max=0.5), k=5)
+    if mechanism != counted.certificate.mechanism:
         from pkdp_pipeline.certificates.release_certificate import certify
 
         return Release.seal(table, certify(mechanism, pkdp.AttackerModel(p_max=0.5)))
-    return Release.seal(table, made.certificate)
+    return Release.seal(table, counted.certificate)
 
 
 def cells(towns, counts, exact=None) -> pd.DataFrame:
@@ -64,7 +64,7 @@ HIDING = {**TOWNS, "noise": {"epsilon": 0.5}, "below": "noise", "release_thresho
     ],
 )
 def test_what_is_as_asked_for_passes(keys, table, rows):
-    release = asked(**keys)
+    release = declared(**keys)
     check_output(sealed(table, release.mechanism), release, rows=rows)
 
 
@@ -99,22 +99,22 @@ def test_what_is_as_asked_for_passes(keys, table, rows):
     ],
 )
 def test_each_defect_is_found_and_told_without_numbers(keys, table, rows, words):
-    release = asked(**keys)
+    release = declared(**keys)
     with pytest.raises(RuntimeError, match=words) as caught:
         check_output(sealed(table, release.mechanism), release, rows=rows)
-    told = str(caught.value)
-    assert "'people'" in told
-    assert "Bø" not in told
-    assert not any(sign.isdigit() for sign in told)
+    message = str(caught.value)
+    assert "'people'" in message
+    assert "Bø" not in message
+    assert not any(sign.isdigit() for sign in message)
 
 
 def test_a_certificate_about_another_mechanism_is_found():
     with pytest.raises(RuntimeError, match="mechanism"):
-        check_output(sealed(cells(["Bø"], [9]), asked(by="town", k=5).mechanism), asked(by="town", k=6))
+        check_output(sealed(cells(["Bø"], [9]), declared(by="town", k=5).mechanism), declared(by="town", k=6))
 
 
 def test_metadata_beside_the_certificate_are_found():
-    release = sealed(cells(["Bø"], [5]), asked(**TOWNS).mechanism)
+    release = sealed(cells(["Bø"], [5]), declared(**TOWNS).mechanism)
     file = pq.ParquetFile(pa.BufferReader(release.to_bytes()))
     table, metadata = file.read(), file.metadata.metadata
     sink = pa.BufferOutputStream()
@@ -123,7 +123,7 @@ def test_metadata_beside_the_certificate_are_found():
         writer.add_key_value_metadata({**metadata, b"note": b"x"})
     altered = Release.from_bytes(bytes(sink.getvalue()))
     with pytest.raises(RuntimeError, match="no metadata but the certificate"):
-        check_output(altered, asked(**TOWNS))
+        check_output(altered, declared(**TOWNS))
 
 
 @thinned(3)

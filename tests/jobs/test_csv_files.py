@@ -67,33 +67,34 @@ def test_a_european_file_is_read_by_its_keys(opened, tmp_path, encoding, name):
     release = [{"name": "a", "by": ["Stadt", "dose", "at"], "k": 5}]
     source = opened(file, release=release)
     assert source.newest(PeriodTable(column="Tag"), "Tag") == date(2026, 2, 2)
-    found = rows(source, ("Person", "Stadt", "dose"))
-    assert found == [("Müller", "Köln", 1.5), ("O;Neill", None, -0.25)]
+    read = rows(source, ("Person", "Stadt", "dose"))
+    assert read == [("Müller", "Köln", 1.5), ("O;Neill", None, -0.25)]
     assert rows(source, ("Person", "Stadt"), date(2026, 2, 2)) == [("Ærø", "„Bø“ €")]
-    times = [str(at) for (at,) in rows(source, ("at",))]
+    times = [str(moment) for (moment,) in rows(source, ("at",))]
     assert times == ["2026-02-01 13:45:00", "2026-02-01 23:59:59.500000"]
     assert source.counts(PeriodTable(column="Tag"), DAY, ("Person",)) == (2, 0)
 
 
 @pytest.mark.parametrize(
-    ("text", "encoding", "keys", "told"),
+    ("text", "encoding", "keys", "message"),
     [
         (EUROPEAN, "utf-8", {}, 'delimiter = ";"'),
         (EUROPEAN.replace(";", "\t"), "utf-8", {}, r'delimiter = "\\t"'),
         (EUROPEAN, "windows-1252", KEYS, 'encoding = "windows-1252"'),
         ("Größe;Tag;Person\r\n1;01.02.2026;a\r\n", "latin-1", KEYS, 'encoding = "windows-1252"'),
         (EUROPEAN, "utf-8", {**KEYS, "date_format": None}, 'date_format = "%d.%m.%Y"'),
+        (EUROPEAN, "utf-8", {**KEYS, "date_format": "%Y-%m-%d"}, 'date_format = "%d.%m.%Y"'),
         (EUROPEAN.replace("02.2026", "02/2026").replace(".02/", "/02/"), "utf-8", {"delimiter": ";"}, "date_format = "),
         (EUROPEAN, "utf-8", {**KEYS, "decimal": "."}, 'decimal = ","'),
         (EUROPEAN, "utf-16", KEYS, "encoding = "),
     ],
 )
-def test_what_a_european_file_needs_is_told_without_its_values(opened, tmp_path, text, encoding, keys, told):
+def test_what_a_european_file_needs_is_told_without_its_values(opened, tmp_path, text, encoding, keys, message):
     keys = {key: value for key, value in keys.items() if value is not None}
     file = {"files": written(tmp_path, text, encoding), "types": {"dose": "real"}, **keys}
     with pytest.raises(ConfigError) as caught:
         rows(opened(file, release=[{"name": "a", "by": "dose", "k": 5}]), ("Person", "dose"))
-    assert told.replace("\\\\", "\\") in str(caught.value)
+    assert message.replace("\\\\", "\\") in str(caught.value)
     for value in ("Müller", "Köln", "1,5", "13:45", "Neill"):
         assert value not in str(caught.value)
     assert caught.value.__context__ is None
@@ -161,16 +162,19 @@ def test_months_are_read_as_a_whole_and_belong_to_no_shorter_period(engine, tmp_
     for every in ("month", "quarter", "year"):
         with closing(
             open_source(job_of(source, engine, period={"column": "Monat", "every": every}, unit="Person"))
-        ) as one:
-            assert one.newest(month, "Monat") == date(2026, 2, 1)
-            assert one.counts(month, date(2026, 2, 20), ("Person",)) == (2, 0)
+        ) as opened_source:
+            assert opened_source.newest(month, "Monat") == date(2026, 2, 1)
+            assert opened_source.counts(month, date(2026, 2, 20), ("Person",)) == (2, 0)
     for every in ("day", "week"):
         with pytest.raises(ValueError, match=r'source\.date_format has no %d.*write every = "month"'):
             job_of(source, engine, period={"column": "Monat", "every": every}, unit="Person")
     source["files"] = written(tmp_path, text)  # a day is no month
     again = job_of(source, engine, period=month.model_dump(), unit="Person")
-    with closing(open_source(again)) as one, pytest.raises(ConfigError, match="must hold dates such as 2013-01,"):
-        one.newest(month, "Monat")
+    with (
+        closing(open_source(again)) as opened_source,
+        pytest.raises(ConfigError, match="must hold dates such as 2013-01,"),
+    ):
+        opened_source.newest(month, "Monat")
 
 
 def test_many_misshapen_rows_are_no_csv(opened, tmp_path):
@@ -185,7 +189,7 @@ _VALUES = st.text(st.sampled_from([chr(n) for n in (*range(1, 128), *range(160, 
 @given(cells=st.lists(st.tuples(_VALUES, _VALUES), max_size=6))
 @settings(max_examples=few(25, 3))
 def test_both_ways_of_reading_give_the_same_rows(tmp_path_factory, cells):
-    folder, found = tmp_path_factory.mktemp("both"), []
+    folder, results = tmp_path_factory.mktemp("both"), []
     for encoding in ("utf-8", "windows-1252"):
         path = folder / f"{encoding}.csv"
         with path.open("w", encoding=encoding, newline="") as file:
@@ -195,10 +199,10 @@ def test_both_ways_of_reading_give_the_same_rows(tmp_path_factory, cells):
         job = job_of(keys, period={"column": "Tag"}, unit="Person", release=[{"name": "a", "by": "Stadt", "k": 5}])
         source = open_source(job)
         try:
-            found.append(rows(source, ("Person", "Stadt")))
+            results.append(rows(source, ("Person", "Stadt")))
         finally:
             source.close()
-    assert found[0] == found[1] == sorted(((a or None, b or None) for a, b in cells), key=str)
+    assert results[0] == results[1] == sorted(((a or None, b or None) for a, b in cells), key=str)
 
 
 WRONG = [
@@ -225,9 +229,9 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("keys", "told"), WRONG)
-def test_wrong_keys_of_a_csv_file_are_one_clear_error(keys, told):
-    with pytest.raises(ValueError, match=re.escape(told)):
+@pytest.mark.parametrize(("keys", "message"), WRONG)
+def test_wrong_keys_of_a_csv_file_are_one_clear_error(keys, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
         job_of({"files": "visits.csv", **keys})
 
 
@@ -246,11 +250,11 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize(("told", "text"), [(told, text) for told, texts in SHAPES.items() for text in texts])
-def test_what_is_wrong_with_a_file_s_shape_is_named(opened, tmp_path, told, text):
+@pytest.mark.parametrize(("message", "text"), [(message, text) for message, texts in SHAPES.items() for text in texts])
+def test_what_is_wrong_with_a_file_s_shape_is_named(opened, tmp_path, message, text):
     for name in ("visits.csv", "visits.csv.gz"):
         file = {"files": written(tmp_path, text, name=name)}
-        with pytest.raises(ConfigError, match=told) as caught:
+        with pytest.raises(ConfigError, match=message) as caught:
             rows(opened(file), ("Person",))
         assert "Secretville" not in str(caught.value)
 
@@ -262,7 +266,7 @@ def test_line_breaks_in_quotes_and_last_values_that_are_empty_are_no_matter(open
 
 
 @pytest.mark.parametrize(
-    ("kind", "at"),
+    ("kind", "moment"),
     [
         ("timestamp", "2026-02-01T24:00"),
         ("timestamp", "2026-02-01 24:00:00.000"),
@@ -270,9 +274,9 @@ def test_line_breaks_in_quotes_and_last_values_that_are_empty_are_no_matter(open
         ("instant", "2026-02-01 24:00:00+01:00"),
     ],
 )
-def test_no_day_ends_at_24_00(opened, tmp_path, kind, at):
+def test_no_day_ends_at_24_00(opened, tmp_path, kind, moment):
     """DuckDB would read the day after, and a person of that evening would be counted a day late."""
-    text = f"Tag,Person\n2026-02-01T23:59Z,a\n{at},b\n".replace("Z,a", "Z,a" if kind == "instant" else ",a")
+    text = f"Tag,Person\n2026-02-01T23:59Z,a\n{moment},b\n".replace("Z,a", "Z,a" if kind == "instant" else ",a")
     zone = {"time_zone": "UTC"} if kind == "instant" else {}
     file = {"files": written(tmp_path, text), "types": {"Tag": kind}}
     source = open_source(job_of(file, period={"column": "Tag", **zone}, unit="Person"))

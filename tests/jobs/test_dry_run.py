@@ -100,9 +100,9 @@ def test_a_ledger_with_a_log_that_a_killed_run_left_is_read_as_it_is(job_file, t
     open_all_the_time = Ledger.open(job.ledger, dataset=job.dataset)
     run_job(job, DAYS[1])
     assert Path(f"{job.ledger}-wal").stat().st_size > 0
-    before = {name: held for name, held in everything(tmp_path).items() if not name.endswith("-shm")}
+    before = {name: content for name, content in everything(tmp_path).items() if not name.endswith("-shm")}
     plan = plan_job(job, DAYS[:3])
-    after = {name: held for name, held in everything(tmp_path).items() if not name.endswith("-shm")}
+    after = {name: content for name, content in everything(tmp_path).items() if not name.endswith("-shm")}
     assert [day.releases[0].outcome for day in plan.days] == ["replay", "replay", "publish"]
     assert after == before
     open_all_the_time.close()
@@ -138,9 +138,9 @@ def test_a_copy_made_from_the_events_is_the_same_ledger(job_file):
     with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
         source, target = ledger.records, SqliteDatabase(":memory:")
         # A reservation that was given back, too.
-        (one, _) = job.publications(DAYS[5])
+        (publication, _) = job.publications(DAYS[5])
         reserved = Publication(
-            question=one.question, attacker=job.attacker_model(), ledger=ledger, alone=False
+            question=publication.question, attacker=job.attacker_model(), ledger=ledger, alone=False
         ).reserve()
         ledger.give_back(reserved)
         with source.snapshot():
@@ -171,5 +171,5 @@ def test_a_postgres_ledger_is_read_in_one_transaction_and_stays_as_it_is(job_fil
         head = ledger.head()
         plan = plan_job(job, DAYS)
         assert plan.refused.day == DAYS[4]
-        assert [one.releases[0].outcome for one in plan.days[:3]] == ["replay", "replay", "publish"]
+        assert [day.releases[0].outcome for day in plan.days[:3]] == ["replay", "replay", "publish"]
         assert ledger.head() == head

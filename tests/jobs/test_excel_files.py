@@ -140,12 +140,12 @@ WRONG = [
 
 
 @thinned(4)
-@pytest.mark.parametrize(("content", "keys", "told"), WRONG)
-def test_what_is_wrong_in_a_workbook_is_one_error_without_its_content(opened, written, content, keys, told):
+@pytest.mark.parametrize(("content", "keys", "message"), WRONG)
+def test_what_is_wrong_in_a_workbook_is_one_error_without_its_content(opened, written, content, keys, message):
     def read():
         rows(opened({"files": written(content), **keys}), "n")
 
-    with pytest.raises(ConfigError, match=told) as caught:
+    with pytest.raises(ConfigError, match=message) as caught:
         read()
     assert SECRET not in str(caught.value)
     assert (caught.value.__cause__, caught.value.__context__) == (None, None)
@@ -196,9 +196,9 @@ def test_a_job_and_a_command_publish_the_same_from_a_workbook(job_file, basic, e
     job.write_text(f'engine = "{engine}"\n{text}', encoding="utf-8")
     assert run_job(load_job(job), date(2020, 1, 1)).releases[0].release.to_bytes() == expected.to_bytes()
     run = partial(CliRunner().invoke, cli.app)
-    asked = ["--by", "town", "--unit", "person", "--missing-unit", "drop", "--k", "5", "--p-max", "0.5", "--json"]
-    done = run(["histogram", str(tmp_path / "visits.xlsx"), *asked])
+    options = ["--by", "town", "--unit", "person", "--missing-unit", "drop", "--k", "5", "--p-max", "0.5", "--json"]
+    done = run(["histogram", str(tmp_path / "visits.xlsx"), *options])
     assert json.loads(done.stdout)["columns"] == {"town": ["Bø", "Ås"], "count": [5, 7]}
-    done = run(["histogram", str(tmp_path / "visits.xlsx"), *asked, "--sheet", "nowhere"])
+    done = run(["histogram", str(tmp_path / "visits.xlsx"), *options, "--sheet", "nowhere"])
     assert (done.exit_code, json.loads(done.stdout)["exit_code"]) == (2, 2)
     assert "has the sheets 'Sheet1'" in done.stderr

@@ -90,10 +90,10 @@ def test_a_ledger_that_another_run_makes_meanwhile_is_taken_as_it_is(job_file, b
     check = JobSession._check
 
     def checked(self, *args, **more):
-        found = check(self, *args, **more)
+        result = check(self, *args, **more)
         if self.job.output.directory == job.output.directory:
             run_job(load_job(other), DAY)
-        return found
+        return result
 
     monkeypatch.setattr(JobSession, "_check", checked)
     result = run_job(job, DAY)

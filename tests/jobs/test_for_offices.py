@@ -64,6 +64,16 @@ def test_a_day_has_the_files_of_its_releases(job_file, text):
     assert json.loads((folder / "people_by_town.json-stat.json").read_text())["value"] == [7, 5, None]
 
 
+def test_a_workbook_with_estimates_of_a_sample(job_file, basic):
+    sampled = basic.replace("p_max = 0.5", "sampled = 0.1")
+    job = load_job(job_file(sampled + 'formats = ["parquet", "xlsx", "xlsx-estimates"]\n'))
+    run_job(job, DAY)
+    books = [openpyxl.load_workbook(job.folder(DAY) / name) for name in ("tables.xlsx", "estimates.xlsx")]
+    (plain,), (estimated,) = ([*book["Table 1"].tables.values()] for book in books)
+    assert [len(table.tableColumns) for table in (plain, estimated)] == [2, 6]
+    assert [cell.value for cell in books[1]["Table 1"][estimated.ref][1]][:3] == ["Bø", 5, 50]
+
+
 def test_lost_and_half_written_files_come_back_as_they_were(job_file, text):
     job = load_job(job_file(text))
     run_job(job, DAY)

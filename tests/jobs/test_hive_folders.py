@@ -63,16 +63,16 @@ def test_a_missing_part_is_a_missing_value(tmp_path):
     pattern = lay(tmp_path, "date=2026-02-01/region=__HIVE_DEFAULT_PARTITION__", "date=2026-02-01/region=a")
     source = open_source(job(pattern))
     try:
-        found = source.day(PeriodTable(column="date"), date(2026, 2, 1)).aggregate("region, count(*)").fetchall()
+        counts = source.day(PeriodTable(column="date"), date(2026, 2, 1)).aggregate("region, count(*)").fetchall()
         assert dict(source.columns) == {"person": "text", "date": "date", "region": "text"}
         assert source.newest(PeriodTable(column="date"), "date") == date(2026, 2, 1)
     finally:
         source.close()
-    assert sorted(found, key=str) == [("a", 6), (None, 6)]
+    assert sorted(counts, key=str) == [("a", 6), (None, 6)]
 
 
 @pytest.mark.parametrize(
-    ("folders", "hive", "told"),
+    ("folders", "hive", "message"),
     [
         (["date=2026-02-01"], HIVE, "must lie in folders date=…, region=…, each once"),
         (["date=2026-02-01/region=a/v=1"], HIVE, "and in no others of this form"),
@@ -82,13 +82,13 @@ def test_a_missing_part_is_a_missing_value(tmp_path):
         (["date=2026-02-01/person=a"], {"date": "date", "person": "text"}, "has a column 'person'"),
     ],
 )
-def test_folders_that_do_not_fit_are_refused(tmp_path, folders, hive, told):
-    with pytest.raises(ConfigError, match=re.escape(told)):
+def test_folders_that_do_not_fit_are_refused(tmp_path, folders, hive, message):
+    with pytest.raises(ConfigError, match=re.escape(message)):
         open_source(job(lay(tmp_path, *folders), hive, release=[{"name": "a", "k": 5}]))
 
 
 @pytest.mark.parametrize(
-    ("source", "keys", "told"),
+    ("source", "keys", "message"),
     [
         ({"files": "a.parquet", "hive": "date"}, {}, "hive"),
         ({"files": "a.parquet", "hive": {"date": "timestamp"}}, {}, "hive"),
@@ -98,6 +98,6 @@ def test_folders_that_do_not_fit_are_refused(tmp_path, folders, hive, told):
         ({"files": "a.parquet", "hives": HIVE}, {}, "did you mean 'hive'"),
     ],
 )
-def test_wrong_hive_keys_are_one_clear_error(source, keys, told):
-    with pytest.raises(ValueError, match=told):
+def test_wrong_hive_keys_are_one_clear_error(source, keys, message):
+    with pytest.raises(ValueError, match=message):
         job_of(source, **keys)

@@ -86,10 +86,10 @@ def test_a_job_publishes_totals_of_groups_beside_their_table(job, tmp_path, by):
     assert [loaded.kind(release) for release in loaded.release] == ["total", "noiseless"]
     assert loaded.alone
     done = run_job(loaded, DAY)
-    assert [one.release.table["count"].tolist()[:1] for one in done.releases] == [[7], [5]]
+    assert [result.release.table["count"].tolist()[:1] for result in done.releases] == [[7], [5]]
     with Ledger.open(tmp_path / "out/ledger.sqlite", dataset="visits") as ledger:
-        told = AttackerModel(p_max_between=0.6, leakage=Leakage.totals("town", "the number of people"))
-        assert ledger.total().delta(1.0) == certify(pkdp.Histogram(k=3), told, protects="value").delta(1.0)
+        attacker = AttackerModel(p_max_between=0.6, leakage=Leakage.totals("town", "the number of people"))
+        assert ledger.total().delta(1.0) == certify(pkdp.Histogram(k=3), attacker, protects="value").delta(1.0)
 
 
 @pytest.mark.parametrize(
@@ -194,19 +194,19 @@ def test_what_is_no_exact_total_is_told_from_one(job, more):
 
 def test_an_attacker_with_leakage_is_not_useless(job):
     noised = (NOISED.format("a", "value"), NOISED.format("b", "value"))
-    held = load_job(job(TOTAL, *noised))
-    planned = plan_job(held, [DAY]).days[0]
+    loaded = load_job(job(TOTAL, *noised))
+    planned = plan_job(loaded, [DAY]).days[0]
     assert planned.refused is None
-    for one in planned.releases:
-        assert one.certificate.attacker == AttackerModel(leakage=Leakage.total("the number of people"))
-        assert "against anyone at all, given the number of people." in one.certificate.sentence()
+    for planned_release in planned.releases:
+        assert planned_release.certificate.attacker == AttackerModel(leakage=Leakage.total("the number of people"))
+        assert "against anyone at all, given the number of people." in planned_release.certificate.sentence()
     assert "says besides leakage says nothing in this job" in complaint(job(BETWEEN, *noised))
     assert "Remove [attacker]" in complaint(job("[attacker]\np_max = 0.1\n", *noised))
 
 
 def test_noise_that_protects_presence_beside_a_total_is_refused(job):
-    held = load_job(job(TOTAL, NOISED.format("a", "presence"), NOISED.format("b", "value")))
-    refused = plan_job(held, [DAY]).days[0].refused
+    loaded = load_job(job(TOTAL, NOISED.format("a", "presence"), NOISED.format("b", "value")))
+    refused = plan_job(loaded, [DAY]).days[0].refused
     assert isinstance(refused, NotCertifiableError)
     assert "always tells whether a person is there" in str(refused)
 
@@ -261,9 +261,9 @@ def test_a_total_leaves_a_noised_table_what_it_promises_also_together(job, tmp_p
 
 
 def test_a_total_and_two_exact_tables_are_refused(job):
-    held = load_job(job(BETWEEN, PEOPLE, TOWNS, TOWNS.replace("towns", "other").replace("k = 5", "k = 6")))
+    loaded = load_job(job(BETWEEN, PEOPLE, TOWNS, TOWNS.replace("towns", "other").replace("k = 5", "k = 6")))
     with pytest.raises(DifferencingError):
-        check_together(held)
+        check_together(loaded)
 
 
 def test_noise_instead_of_two_tables_keeps_what_is_known(job, monkeypatch):

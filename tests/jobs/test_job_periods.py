@@ -41,7 +41,7 @@ EVERY = ("day", "week", "month", "quarter", "year")
 
 def people(days, number=8) -> pd.DataFrame:
     """So many people in one town, each day others."""
-    rows = [(day, f"person {day} {one}", "Ås") for day in days for one in range(number)]
+    rows = [(day, f"person {day} {person}", "Ås") for day in days for person in range(number)]
     return pd.DataFrame(rows, columns=["day", "person", "town"])
 
 
@@ -50,7 +50,7 @@ def by(every: str, basic: str, more: str = "") -> str:
     return evidence + basic.replace('column = "day"', f'column = "day", every = "{every}"{more}')
 
 
-def held(job) -> list[tuple[str, str]]:
+def charged(job) -> list[tuple[str, str]]:
     with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
         return [(entry.period, entry.state) for entry in ledger.entries(given_back=True)]
 
@@ -122,7 +122,7 @@ def test_instants_are_cut_by_the_clocks_of_the_zone(tmp_path_factory, form, mome
     job = load_job(folder / "job.toml")
     local = [instant.astimezone(zone).date() for instant in instants]
     day = data.draw(st.sampled_from([*local, local[0] + timedelta(1), local[0] - timedelta(1)]))
-    expected = sum(Period.around(one, every) == Period.around(day, every) for one in local)
+    expected = sum(Period.around(local_day, every) == Period.around(day, every) for local_day in local)
     opened = open_source(job)
     try:
         assert opened.counts(job.period, day, ("person",)) == (expected, 0)
@@ -136,7 +136,7 @@ def test_weeks_over_the_end_of_a_year_from_source_to_report(job_file, basic):
     job = load_job(job_file(text, people(days)))
     done = backfill(job, date(2020, 12, 24), date(2021, 1, 4))
     assert done.published == (date(2020, 12, 21), date(2020, 12, 28), date(2021, 1, 4))
-    assert held(job) == [("2020-W52", "published"), ("2020-W53", "published"), ("2021-W01", "published")]
+    assert charged(job) == [("2020-W52", "published"), ("2020-W53", "published"), ("2021-W01", "published")]
     out = Path(job.output.directory)
     release = read_release(out / "2020-W53" / "people_by_town.parquet")
     assert release.table["count"].tolist() == [56]
@@ -181,14 +181,14 @@ def test_the_files_of_a_job_verify_with_its_ledger(job_file, basic):
     backfill(job, date(2020, 1, 1), date(2020, 1, 8))
     folders = [Path(job.output.directory) / week for week in ("2020-W01", "2020-W02")]
     for folder in folders:
-        found = verify(folder / "people_by_town.parquet", ledger=job.ledger)
-        assert [claim for claim in found.claims if claim.outcome == "fail"] == []
-        outcomes = {claim.key: claim.outcome for claim in found.claims}
+        verification = verify(folder / "people_by_town.parquet", ledger=job.ledger)
+        assert [claim for claim in verification.claims if claim.outcome == "fail"] == []
+        outcomes = {claim.key: claim.outcome for claim in verification.claims}
         assert [outcomes[key] for key in ("ledger.holds", "release.content", "release.id")] == ["pass"] * 3
     path = job_file(by("week", basic).replace('"out', '"other'), people([date(2020, 1, 1)], 9))
     run_job(other := load_job(path), date(2020, 1, 1))
-    found = verify(folders[0] / "people_by_town.parquet", ledger=other.ledger)
-    assert {claim.key: claim.outcome for claim in found.claims}["ledger.holds"] == "fail"
+    verification = verify(folders[0] / "people_by_town.parquet", ledger=other.ledger)
+    assert {claim.key: claim.outcome for claim in verification.claims}["ledger.holds"] == "fail"
 
 
 def test_a_column_of_another_period_is_found(job_file, basic):
@@ -217,7 +217,7 @@ def test_months_after_days_are_refused_and_told_how(job_file, basic):
         run_job(monthly, date(2020, 1, 1))
     assert "publish one release for each stretch of a calendar without overlaps" in str(refused.value)
     assert "2020-01-01" in str(refused.value)
-    assert [period for period, _ in held(monthly)] == ["2020-01-01"]
+    assert [period for period, _ in charged(monthly)] == ["2020-01-01"]
     # In the same folder they would stand beside each other under one name.
     with pytest.raises(ConfigError, match="this job publishes by the month: choose a folder of its own"):
         run_job(load_job(job_file(basic.replace('column = "day"', 'column = "day", every = "month"'), frame)), date.min)
@@ -286,7 +286,7 @@ def test_closed_days_have_no_release(job_file, basic):
         run_job(job, date(2020, 1, 6))
     with pytest.raises(ArgumentError, match="all of these dates are closed"):
         backfill(job, days[3], days[4])
-    assert len(held(job)) == 3
+    assert len(charged(job)) == 3
     shown = CliRunner().invoke(cli.app, ["run", job.file, "--date", "2020-01-05"])
     assert (shown.exit_code, shown.stdout) == (0, "2020-01-05 is closed: nothing is published of it.\n")
 
@@ -318,7 +318,7 @@ def test_what_is_missed_are_weeks(job_file, basic):
     assert "2020-W02: published" in done.stdout
     assert "people_by_town, 2020-W03" in done.stdout
     ahead = CliRunner().invoke(cli.app, ["run", job.file, "--date", "2099-01-01", "--catch-up"])
-    assert (ahead.exit_code, len(held(job))) == (2, 3)
+    assert (ahead.exit_code, len(charged(job))) == (2, 3)
     plan = CliRunner().invoke(
         cli.app, ["backfill", job.file, "--from", "2020-01-22", "--to", "2020-01-31", "--dry-run"]
     )
@@ -372,15 +372,15 @@ def test_a_wrong_period_is_one_clear_error(job_file, basic, keys):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ('layout = "flat"', "layout"),
         ("layout = true", "layout"),
         ('layouts = "hive"', "did you mean 'layout'"),
     ],
 )
-def test_a_wrong_layout_is_one_clear_error(job_file, basic, change, told):
-    with pytest.raises(ConfigError, match=told):
+def test_a_wrong_layout_is_one_clear_error(job_file, basic, change, message):
+    with pytest.raises(ConfigError, match=message):
         load_job(job_file(f"{basic}{change}\n"))
 
 

@@ -150,14 +150,14 @@ def test_a_summed_column_of_a_csv_file_is_one_of_numbers(job):
     words = ["sum", job.parent / "visits.csv", "--unit", "person", "--bounds", "0,5", "--noise", "2", "--column"]
     assert "sum" in run(*words, "visits")
     assert "sum" in run(*words, "visits", "--type", "visits=number", "--type", "day=date")
-    for further, told in (
+    for further, message in (
         (["clinic"], "column 'clinic' must hold whole numbers"),
         (["strangers"], "sum names column 'strangers'"),
         (["visits", "--type", "visits=text"], "declare --type visits=number."),
         (["visits", "--type", "clinic=number"], "pkdp: column 'clinic' must hold whole numbers"),
     ):
         done = CliRunner().invoke(cli.app, [*map(str, words), *further])
-        assert (done.exit_code, told in " ".join(done.stderr.split())) == (2, True), done.stderr
+        assert (done.exit_code, message in " ".join(done.stderr.split())) == (2, True), done.stderr
     text = job.read_text().replace('visits.parquet"', 'visits.csv", types = { day = "date" }')
     (job.parent / "texts.toml").write_text(text, encoding="utf-8")
     done = CliRunner().invoke(cli.app, ["run", str(job.parent / "texts.toml"), "--date", "2026-01-05"])
@@ -167,9 +167,9 @@ def test_a_summed_column_of_a_csv_file_is_one_of_numbers(job):
 
 def test_a_file_is_summed_from_the_command_line(job):
     words = ["sum", job.parent / "visits.csv", "--unit", "person", "--column", "visits", "--type", "visits=number"]
-    told = run(*words, "--bounds", "0,5", "--noise", "2", "--by", "clinic", "--cell", "b", "--cell", "a")
-    assert "Sum" not in told.partition("Private")[0]
-    assert told.partition("Private")[0].split()[-2:] == ["±7", "of"] or "sum" in told
+    shown = run(*words, "--bounds", "0,5", "--noise", "2", "--by", "clinic", "--cell", "b", "--cell", "a")
+    assert "Sum" not in shown.partition("Private")[0]
+    assert shown.partition("Private")[0].split()[-2:] == ["±7", "of"] or "sum" in shown
     out = job.parent / "one.parquet"
     run(
         "sum",

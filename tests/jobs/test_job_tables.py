@@ -324,7 +324,7 @@ def test_a_digest_is_of_what_the_file_says(written):
         ('by = "town"\nk = 5', 'k = 5\nby = "town"'),
     ]:
         assert load_job(written(old, new)).digest == digest
-    seen = {digest}
+    digests = {digest}
     for old, new in [
         ("k = 5", "k = 6"),
         ("p_max = 0.5", "p_max = 0.4"),
@@ -336,8 +336,8 @@ def test_a_digest_is_of_what_the_file_says(written):
         ('directory = "out"', 'directory = "out"\n[checks]\nrows = { min = 1 }'),
         ("k = 5", "k = 5\nwhere = \"town != 'Bø'\""),
     ]:
-        seen.add(load_job(written(old, new)).digest)
-    assert len(seen) == 10
+        digests.add(load_job(written(old, new)).digest)
+    assert len(digests) == 10
 
 
 @pytest.mark.usefixtures("great_expectations")
@@ -367,11 +367,11 @@ def test_attackers_of_the_job_and_of_its_releases(written):
 
 def _tables(table=Job):
     """Return every table of a job file."""
-    found = {table}
+    tables = {table}
     for field in table.model_fields.values():
         for kind in _kinds(field.annotation):
-            found |= _tables(kind)
-    return found
+            tables |= _tables(kind)
+    return tables
 
 
 def _kinds(annotation):

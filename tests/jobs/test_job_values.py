@@ -50,7 +50,7 @@ STRANGE = [-1, 10**400, float("nan"), True, "", "secret", "\x00", "${X", [], {},
 
 def toml(value: object) -> str:
     if isinstance(value, dict):
-        return f"{{ {', '.join(f'{json.dumps(key)} = {toml(one)}' for key, one in value.items())} }}"
+        return f"{{ {', '.join(f'{json.dumps(key)} = {toml(item)}' for key, item in value.items())} }}"
     if isinstance(value, list):
         return f"[{', '.join(map(toml, value))}]"
     return json.dumps(value).replace("NaN", "nan")
@@ -82,7 +82,7 @@ def test_any_value_in_any_place_is_read_or_refused(content, tmp_path, monkeypatc
         step = 13
         monkeypatch.setattr("pkdp_pipeline.jobs.job.check_expectations", read_expectations)
     for place, value in islice(product(places(content), STRANGE), 0, None, step):
-        text = "\n".join(f"{key} = {toml(one)}" for key, one in changed(content, place, value).items())
+        text = "\n".join(f"{key} = {toml(item)}" for key, item in changed(content, place, value).items())
         path.write_text(text, encoding="utf-8")
         try:
             load_job(path)

@@ -33,10 +33,10 @@ def job(job_file, basic):
 
 def events(job):
     lines = Path(job.records.lineage).read_text(encoding="utf-8").splitlines()
-    found = [json.loads(line) for line in lines]
-    for event in found:
+    parsed = [json.loads(line) for line in lines]
+    for event in parsed:
         valid(event)
-    return found
+    return parsed
 
 
 def valid(event):
@@ -55,14 +55,14 @@ def valid(event):
 
 
 def test_a_run_is_a_start_and_an_end_with_what_was_published(job):
-    made = run_job(job, DAY).releases[0].release
+    released = run_job(job, DAY).releases[0].release
     start, end = events(job)
     assert [start["eventType"], end["eventType"]] == ["START", "COMPLETE"]
     assert start["run"]["runId"] == end["run"]["runId"]
     (record,) = Path(job.records.directory).iterdir()
     assert json.loads(record.read_text(encoding="utf-8"))["run"] == end["run"]["runId"]
     assert end["job"] == {"facets": {}, "name": "job", "namespace": "statistics"}
-    assert [found["name"] for found in end["inputs"]] == ["visits.parquet"]
+    assert [dataset["name"] for dataset in end["inputs"]] == ["visits.parquet"]
     assert [output["name"] for output in end["outputs"]] == [
         str(Path(job.output.directory) / "2020-01-01" / "people_by_town.parquet")
     ]
@@ -70,7 +70,7 @@ def test_a_run_is_a_start_and_an_end_with_what_was_published(job):
     jsonschema.Draft202012Validator(FACET).validate(facet)
     assert facet["_schemaURL"] == FACET["$id"]
     assert facet["releases"] == [
-        {"charged": True, "id": made.id, "name": "people_by_town", "sentence": made.certificate.sentence()}
+        {"charged": True, "id": released.id, "name": "people_by_town", "sentence": released.certificate.sentence()}
     ]
     assert "errorMessage" not in end["run"]["facets"]
 
@@ -126,8 +126,8 @@ def test_tables_are_named_as_openlineage_names_them_and_without_passwords(job_fi
     )
     from public_releases import release
 
-    made = JobRelease(declared=ReleaseTable(name="people"), release=release({"town": ["Ås"]}, [7]))
-    append_event(JobResult(job=job, day=DAY, releases=(made,)), "COMPLETE")
+    job_release = JobRelease(declared=ReleaseTable(name="people"), release=release({"town": ["Ås"]}, [7]))
+    append_event(JobResult(job=job, day=DAY, releases=(job_release,)), "COMPLETE")
     (event,) = events(job)
     folder = Path(job.output.directory)
     assert [(output["namespace"], output["name"]) for output in event["outputs"]] == [
@@ -141,17 +141,17 @@ def test_tables_are_named_as_openlineage_names_them_and_without_passwords(job_fi
 
 @pytest.fixture
 def server():
-    """A server that takes events; `server.asked` has them."""
+    """A server that takes events; `server.received` has them."""
 
     class Listener(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            self.server.asked.append((self.path, self.headers["Authorization"], json.loads(body)))
+            self.server.received.append((self.path, self.headers["Authorization"], json.loads(body)))
             self.send_response(self.server.status)
             self.end_headers()
 
     listening = http.server.HTTPServer(("127.0.0.1", 0), Listener)
-    listening.asked, listening.status = [], 200
+    listening.received, listening.status = [], 200
     listening.url = f"http://127.0.0.1:{listening.server_port}"
     threading.Thread(target=listening.serve_forever, daemon=True).start()
     yield listening
@@ -166,7 +166,7 @@ def test_nothing_goes_over_a_network_unless_openlineage_url_says_so(job, monkeyp
     monkeypatch.setenv("OPENLINEAGE__TRANSPORT__URL", server.url)
     monkeypatch.setenv("OPENLINEAGE_CONFIG", str(config))
     run_job(job, DAY)
-    assert server.asked == []
+    assert server.received == []
     assert [event["eventType"] for event in events(job)] == ["START", "COMPLETE"]
 
 
@@ -174,8 +174,8 @@ def test_openlineage_url_gets_what_the_file_has(job, monkeypatch, server):
     monkeypatch.setenv("OPENLINEAGE_URL", server.url)
     monkeypatch.setenv("OPENLINEAGE_API_KEY", "open-sesame")
     run_job(job, DAY)
-    assert [(path, key) for path, key, _ in server.asked] == [("/api/v1/lineage", "Bearer open-sesame")] * 2
-    assert [event for _, _, event in server.asked] == events(job)
+    assert [(path, key) for path, key, _ in server.received] == [("/api/v1/lineage", "Bearer open-sesame")] * 2
+    assert [event for _, _, event in server.received] == events(job)
 
 
 @thinned(2)

@@ -121,7 +121,7 @@ def test_every_rule_for_rows_reaches_the_request(job_file, basic):
         'where = "adult"\nprotects = "value"',
     )
     job = load_job(job_file(text.replace('missing_unit = "drop"', 'missing_unit = "drop"\none_cell = "hash"')))
-    (asked,) = job.publications(date(2020, 1, 2))
+    (publication,) = job.publications(date(2020, 1, 2))
     expected = Question(
         mechanism=Histogram(k=5),
         unit="person",
@@ -137,11 +137,15 @@ def test_every_rule_for_rows_reaches_the_request(job_file, basic):
         label="people_by_town",
     )
     for field in fields(Question):
-        assert getattr(asked.question, field.name) == getattr(expected, field.name), field.name
+        assert getattr(publication.question, field.name) == getattr(expected, field.name), field.name
     without = text.replace('missing_unit = "drop"\n', "")
     without = without.replace('one_cell = "first"\norder_by = ["rank", "day"]\n', "")
-    (asked,) = load_job(job_file(without)).publications(date(2020, 1, 2))
-    assert (asked.question.missing_unit, asked.question.one_cell, asked.question.order_by) == ("error", "error", ())
+    (publication,) = load_job(job_file(without)).publications(date(2020, 1, 2))
+    assert (publication.question.missing_unit, publication.question.one_cell, publication.question.order_by) == (
+        "error",
+        "error",
+        (),
+    )
 
 
 def test_the_jobs_rules_for_cells_are_for_histograms_alone(job_file, basic):
@@ -157,8 +161,8 @@ def test_composite_cells_are_read_as_tuples(job_file, basic):
     assert job.release[0].by == ("town", "day")
     assert [cell[0] for cell in job.release[0].domain] == ["Ås", "Bø"]
     product = basic.replace('by = "town"', 'by = ["town", "sex"]\ndomain = { town = ["Ås", "Bø"], sex = ["f", "m"] }')
-    (asked,) = load_job(job_file(product)).publications(date(2020, 1, 1))
-    assert len(asked.question.domain.cells) == 4
+    (publication,) = load_job(job_file(product)).publications(date(2020, 1, 1))
+    assert len(publication.question.domain.cells) == 4
 
 
 @thinned(4)
@@ -221,8 +225,8 @@ def test_unreadable_job_files_are_config_errors(tmp_path):
     deep, long = tmp_path / "deep.toml", tmp_path / "long.toml"
     deep.write_text(f"dataset = {'[' * 5000}")
     long.write_text(f"dataset = {'1' * 5000}")
-    told = ((tmp_path / "none.toml", "cannot be read"), (broken, "TOML.*line 1"), (binary, "UTF-8"))
-    for path, word in (*told, (deep, "deeply"), (long, "too long"), (tmp_path, "cannot be read")):
+    unreadable = ((tmp_path / "none.toml", "cannot be read"), (broken, "TOML.*line 1"), (binary, "UTF-8"))
+    for path, word in (*unreadable, (deep, "deeply"), (long, "too long"), (tmp_path, "cannot be read")):
         with pytest.raises(ConfigError, match=word):
             load_job(path)
 

@@ -78,8 +78,8 @@ def test_a_folder_that_cannot_be_locked_is_a_config_error(tmp_path):
 
 
 def test_two_jobs_with_folders_of_their_own_run_side_by_side(job_file, basic):
-    one = load_job(job_file())
+    first = load_job(job_file())
     other = load_job(job_file(basic.replace('directory = "out"', 'directory = "other"')))
-    with JobSession(one), JobSession(other):
+    with JobSession(first), JobSession(other):
         pass
-    assert not os.path.exists(one.ledger)
+    assert not os.path.exists(first.ledger)

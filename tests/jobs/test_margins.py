@@ -67,14 +67,14 @@ def test_the_certificates_are_those_of_two_releases_by_hand(job):
     margins = load_job(job(ATTACKER, TABLE, MARGINS))
     by_hand = load_job(job(ATTACKER, LEAKAGE, TABLE, TOTALS, head=HEAD.replace('"out"', '"hand"')))
     assert margins.attacker_model() == by_hand.attacker_model()
-    asked, by_hand_asked = (
+    questions, by_hand_asked = (
         [
             (publication.question.key("visits"), publication.question.label, publication.attacker)
             for publication in job.publications(DAY)
         ]
         for job in (margins, by_hand)
     )
-    assert asked == by_hand_asked
+    assert questions == by_hand_asked
     assert [margins.kind(release) for release in margins.release] == ["noiseless", "total"]
     # The ledger of the first knows what the second asks for.
     published, again = run_job(margins, DAY), run_job(by_hand, DAY)
@@ -122,7 +122,9 @@ def test_what_follows_of_hidden_cells_stands_in_every_printed_table(job, tmp_pat
     folder = tmp_path / "out" / "2020-01-01"
     summary = (folder / "summary.md").read_text(encoding="utf-8")
     openpyxl = pytest.importorskip("openpyxl")
-    sheet = openpyxl.load_workbook(folder / "tables.xlsx")["Table 1"]
+    book = openpyxl.load_workbook(folder / "tables.xlsx")
+    assert book.sheetnames[2:] == ["Table 1", "Cross-table 1", "Table 2"]
+    sheet = book["Table 1"]
     (printed,) = sheet.tables.values()
     assert printed.ref == "A6:C12"  # of the four lines above, one is about what follows
     cells = [row[2].value for row in sheet[printed.ref][1:]]
@@ -133,6 +135,9 @@ def test_what_follows_of_hidden_cells_stands_in_every_printed_table(job, tmp_pat
     table = release.crosstab("region", "answer", margins=True, totals=totals)
     assert table.loc["S", "a"] == "3 follows exactly"
     assert table["Total"].tolist() == [19, 15, 34]
+    (crossed,) = book["Cross-table 1"].tables.values()
+    values = [[cell.value for cell in row[1:]] for row in book["Cross-table 1"][crossed.ref][1:]]
+    assert values == table.to_numpy().tolist()
 
 
 class Killed(BaseException):
@@ -277,6 +282,21 @@ def test_margins_that_say_nothing_honest_are_refused(job, old, new, words):
     path = job(text.replace(old, new)) if "[attacker]" not in old else job(text, head='one_cell = "hash"\n' + HEAD)
     with pytest.raises(pkdp.ConfigError, match=words):
         load_job(path)
+
+
+def test_a_failed_check_names_no_key_that_margins_refuse(job):
+    path = job(ATTACKER, TABLE, MARGINS)
+    frame = pd.read_parquet(path.with_name("visits.parquet"))
+    for changed, names in (
+        (frame.iloc[:1].assign(region="S"), ("'answers'", "'answers_totals'")),
+        (frame.iloc[:1].assign(person=99, answer="d"), ("'answers'", "domain")),
+    ):
+        pd.concat([frame, changed]).to_parquet(path.with_name("visits.parquet"))
+        with pytest.raises(pkdp.InputCheckError) as failed:
+            run_job(load_job(path), DAY)
+        assert all(name in str(failed.value) for name in names)
+        assert not [key for key in ("one_cell", "cells_per_unit", "undeclared") if key in str(failed.value)]
+    assert not any("one_cell" in rule for rule in checks.stated_rules(load_job(path), DAY))
 
 
 def test_other_tables_of_the_job_must_stand_beside_them(job):

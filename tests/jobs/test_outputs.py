@@ -136,22 +136,22 @@ def test_a_suppressed_count_without_keys_is_a_line_that_no_reader_skips():
     assert read["count"].isna().tolist() == [True]
 
 
-@given(made=releases(kinds=("text", "integer", "boolean", "date")))
+@given(released=releases(kinds=("text", "integer", "boolean", "date")))
 @settings(max_examples=few(40))
-def test_csv_comes_back_through_duckdb_as_it_is_in_the_release(tmp_path_factory, made):
+def test_csv_comes_back_through_duckdb_as_it_is_in_the_release(tmp_path_factory, released):
     path = tmp_path_factory.mktemp("csv") / "table.csv"
-    path.write_bytes(csv_bytes(made))
+    path.write_bytes(csv_bytes(released))
     kinds = dict(
         zip(
-            made.table.columns,
-            [_sql_type(made.table[name]) for name in made.table],
+            released.table.columns,
+            [_sql_type(released.table[name]) for name in released.table],
             strict=True,
         )
     )
     read = duckdb.read_csv(
         str(path), columns=kinds, header=True, delimiter=",", quotechar='"', escapechar='"', allow_quoted_nulls=False
     ).fetchall()
-    assert [tuple(map(plain, row)) for row in read] == rows(made)
+    assert [tuple(map(plain, row)) for row in read] == rows(released)
 
 
 def _sql_type(column):
@@ -160,26 +160,26 @@ def _sql_type(column):
     return {bool: "BOOLEAN", int: "BIGINT", str: "VARCHAR", datetime.date: "DATE"}[first]
 
 
-@given(made=releases())
+@given(released=releases())
 @settings(max_examples=few(40))
-def test_csv_has_the_rows_and_columns_that_rfc_4180_says(made):
-    text = csv_bytes(made).decode()
+def test_csv_has_the_rows_and_columns_that_rfc_4180_says(released):
+    text = csv_bytes(released).decode()
     read = list(csv.reader(io.StringIO(text, newline=""), strict=True))
-    assert read[0] == list(made.table.columns)
-    assert len(read) == len(made.table) + 1
-    assert {len(line) for line in read} == {made.table.shape[1]}
-    texts = [name for name in made.table if isinstance(made.table[name].dtype, pd.StringDtype)]
+    assert read[0] == list(released.table.columns)
+    assert len(read) == len(released.table) + 1
+    assert {len(line) for line in read} == {released.table.shape[1]}
+    texts = [name for name in released.table if isinstance(released.table[name].dtype, pd.StringDtype)]
     for name in texts:
         place = read[0].index(name)
         assert [line[place] for line in read[1:]] == [
-            "" if value is None else value for value in map(plain, made.table[name].array)
+            "" if value is None else value for value in map(plain, released.table[name].array)
         ]
 
 
 def test_a_day_is_files_of_the_chosen_formats_with_the_same_bytes_each_time(job_file, basic):
     job = load_job(job_file(basic + 'formats = ["csv", "parquet"]\n'))
-    made = release({"town": ["Ås", "Bø"]}, [7, None])
-    files = write_outputs(job, DAY, [(job.release[0], made)])["people_by_town"]
+    released = release({"town": ["Ås", "Bø"]}, [7, None])
+    files = write_outputs(job, DAY, [(job.release[0], released)])["people_by_town"]
     folder = Path(job.output.directory) / "2020-01-01"
     assert sorted(files) == sorted(folder.iterdir())
     assert [path.name for path in sorted(files)] == [
@@ -187,19 +187,19 @@ def test_a_day_is_files_of_the_chosen_formats_with_the_same_bytes_each_time(job_
         "people_by_town.csv",
         "people_by_town.parquet",
     ]
-    assert read_release(folder / "people_by_town.parquet").id == made.id
+    assert read_release(folder / "people_by_town.parquet").id == released.id
     before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
     (folder / ".people_by_town.parquet.partial").write_bytes(b"half")
     (folder / ".people.csv.partial").write_bytes(b"half")
-    write_outputs(job, DAY, [(job.release[0], made)])
+    write_outputs(job, DAY, [(job.release[0], released)])
     assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()} == before
     assert not list(folder.glob(".*"))
 
 
 def test_a_parquet_file_says_nothing_of_where_and_when_it_was_made(job_file):
     job = load_job(job_file())
-    made = release({"town": ["Ås"]}, [7])
-    files = write_outputs(job, DAY, [(job.release[0], made)])["people_by_town"]
+    released = release({"town": ["Ås"]}, [7])
+    files = write_outputs(job, DAY, [(job.release[0], released)])["people_by_town"]
     metadata = pq.ParquetFile(files[0]).metadata
     assert set(metadata.metadata) == {b"pandas", b"pkdp.certificate", b"pkdp.release"}
     assert set(json.loads(metadata.metadata[b"pandas"])) <= {

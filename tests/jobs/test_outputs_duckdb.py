@@ -40,51 +40,51 @@ def ask(job):
     return run
 
 
-def write(job, day, made):
-    write_outputs(job, day, [(job.release[0], made)])
+def write(job, day, released):
+    write_outputs(job, day, [(job.release[0], released)])
 
 
 def test_a_day_is_a_set_of_rows_with_its_release_and_its_sentence(job, ask):
-    made = release(TOWNS, [7, None, 5])
-    write(job, DAY, made)
+    released = release(TOWNS, [7, None, 5])
+    write(job, DAY, released)
     write(job, NEXT, release(TOWNS, [6, 6, 6]))
     assert ask("SELECT period, town, count, release_id FROM people_by_town WHERE period = $1 ORDER BY town", DAY) == [
-        (DAY, "Bø", None, made.id),
-        (DAY, "Ås", 7, made.id),
-        (DAY, None, 5, made.id),
+        (DAY, "Bø", None, released.id),
+        (DAY, "Ås", 7, released.id),
+        (DAY, None, 5, released.id),
     ]
     kinds = dict(ask("SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = 'people_by_town'"))
     assert kinds == {"period": "DATE", "town": "VARCHAR", "count": "BIGINT", "release_id": "VARCHAR"}
     assert ask("SELECT dataset, name, release_id, sentence, certificate FROM pkdp_releases WHERE period = $1", DAY) == [
-        ("visits", "people_by_town", made.id, made.certificate.sentence(), made.certificate.to_json())
+        ("visits", "people_by_town", released.id, released.certificate.sentence(), released.certificate.to_json())
     ]
     check_outputs(job)
 
 
 def test_writing_again_restores_the_rows_and_a_revision_replaces_them(job, ask):
-    made, revised = release(TOWNS, [7, None, 5]), release(TOWNS, [8, None, 5])
-    write(job, DAY, made)
+    released, revised = release(TOWNS, [7, None, 5]), release(TOWNS, [8, None, 5])
+    write(job, DAY, released)
     ask("DELETE FROM people_by_town WHERE town = 'Ås'")
-    for again in (made, made, revised):
+    for again in (released, released, revised):
         write(job, DAY, again)
         assert sorted(ask("SELECT count, release_id FROM people_by_town"), key=str) == sorted(
-            [(count, again.id) for count in ([7, None, 5] if again is made else [8, None, 5])], key=str
+            [(count, again.id) for count in ([7, None, 5] if again is released else [8, None, 5])], key=str
         )
         assert ask("SELECT release_id FROM pkdp_releases") == [(again.id,)]
 
 
 @pytest.mark.slow
 def test_a_replay_without_its_source_restores_rows_and_files(job, ask):
-    made = run_job(job, DAY).releases[0].release
-    held = ask("FROM people_by_town")
-    assert held == [(DAY, town, count, made.id) for town, count in rows(made)]
+    released = run_job(job, DAY).releases[0].release
+    written_rows = ask("FROM people_by_town")
+    assert written_rows == [(DAY, town, count, released.id) for town, count in rows(released)]
     ask("DELETE FROM people_by_town")
     ask("DROP TABLE pkdp_releases")
     (Path(job.output.directory) / "2020-01-01" / "people_by_town.parquet").unlink()
     Path(job.source.files[0]).unlink()
     assert run_job(job, DAY).replayed
-    assert ask("FROM people_by_town") == held
-    assert ask("SELECT release_id FROM pkdp_releases") == [(made.id,)]
+    assert ask("FROM people_by_town") == written_rows
+    assert ask("SELECT release_id FROM pkdp_releases") == [(released.id,)]
     assert (Path(job.output.directory) / "2020-01-01" / "people_by_town.parquet").exists()
 
 
@@ -124,9 +124,9 @@ def test_a_release_without_rows_leaves_only_its_entry(job, ask):
     check_outputs(job)
 
 
-@given(made=releases())
+@given(released=releases())
 @settings(max_examples=few(25))
-def test_every_kind_of_key_comes_back_as_it_is_in_the_release(tmp_path_factory, made):
+def test_every_kind_of_key_comes_back_as_it_is_in_the_release(tmp_path_factory, released):
     folder = tmp_path_factory.mktemp("table")
     (folder / "job.toml").write_text(
         'dataset = "visits"\nsource = "x.parquet"\nperiod = { column = "day" }\nunit = "person"\n'
@@ -135,11 +135,11 @@ def test_every_kind_of_key_comes_back_as_it_is_in_the_release(tmp_path_factory, 
         encoding="utf-8",
     )
     job = load_job(folder / "job.toml")
-    in_duckdb(job, lambda store: replace_period(store, job, DAY, [("select", made)]), writing=True)
+    in_duckdb(job, lambda store: replace_period(store, job, DAY, [("select", released)]), writing=True)
     with duckdb.connect(job.output.duckdb) as connection:
         read = connection.sql('SELECT * EXCLUDE (period, release_id) FROM "Order"."select"').to_arrow_table()
-    held = [tuple(map(plain, row.values())) for row in read.to_pylist()]
-    assert list(map(_naive, held)) == list(map(_naive, rows(made)))
+    written_rows = [tuple(map(plain, row.values())) for row in read.to_pylist()]
+    assert list(map(_naive, written_rows)) == list(map(_naive, rows(released)))
 
 
 def _naive(row):
@@ -148,7 +148,7 @@ def _naive(row):
 
 @thinned(4)
 @pytest.mark.parametrize(
-    ("first", "then", "kind", "held"),
+    ("first", "then", "kind", "expected"),
     [
         ([1, None], [2**63 + 1, 4], "HUGEINT", [1, 2**63 + 1, 4]),
         ([1, 2], [0.5, None], "DOUBLE", [1.0, 2.0, 0.5]),
@@ -168,13 +168,13 @@ def _naive(row):
         ),
     ],
 )
-def test_a_column_becomes_wider_where_another_days_keys_need_it(job, ask, first, then, kind, held):
+def test_a_column_becomes_wider_where_another_days_keys_need_it(job, ask, first, then, kind, expected):
     write(job, DAY, release({"town": first}, [5] * len(first)))
     write(job, NEXT, release({"town": then}, [6] * len(then)))
     assert ask("SELECT data_type FROM duckdb_columns() WHERE column_name = 'town'") == [(kind,)]
-    if held is not None:
+    if expected is not None:
         assert sorted(value for (value,) in ask("SELECT town FROM people_by_town WHERE town IS NOT NULL")) == sorted(
-            held
+            expected
         )
     assert ask("SELECT count(*) FROM people_by_town") == [(len(first) + len(then),)]
     check_outputs(job)
@@ -233,11 +233,11 @@ def test_rows_of_another_data_set_are_refused(job, job_file, basic, ask):
 
 
 @pytest.mark.parametrize(
-    ("by", "told"), [('"Release_ID"', "name of the table's own"), ('["a", "A"]', "letter case"), ('"rowid"', "own")]
+    ("by", "message"), [('"Release_ID"', "name of the table's own"), ('["a", "A"]', "letter case"), ('"rowid"', "own")]
 )
-def test_columns_that_a_table_cannot_have_are_refused(job_file, basic, by, told):
+def test_columns_that_a_table_cannot_have_are_refused(job_file, basic, by, message):
     job = load_job(job_file(basic.replace('by = "town"', f"by = {by}") + 'duckdb = "public.duckdb"\n'))
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=message):
         check_outputs(job)
 
 

@@ -43,21 +43,21 @@ def ask(postgres_url):
         yield run
 
 
-def write(job, day, made):
-    write_outputs(job, day, [(job.release[0], made)])
+def write(job, day, released):
+    write_outputs(job, day, [(job.release[0], released)])
 
 
 def test_a_day_is_replaced_as_a_whole_and_restored_by_writing_again(ask, job):
-    made, revised = release(TOWNS, [7, None, 5]), release(TOWNS, [8, None, 5])
+    released, revised = release(TOWNS, [7, None, 5]), release(TOWNS, [8, None, 5])
     check_outputs(job)
     assert ask("SELECT 1 FROM pg_namespace WHERE nspname = 'Stats'") == []  # a check writes nothing
-    write(job, DAY, made)
-    write(job, NEXT, made)
+    write(job, DAY, released)
+    write(job, NEXT, released)
     ask('DELETE FROM "Stats".people_by_town WHERE town = %s', "Ås")
-    for again in (made, revised):
+    for again in (released, revised):
         write(job, DAY, again)
-        held = ask('SELECT town, count, release_id FROM "Stats".people_by_town WHERE period = %s', DAY)
-        assert held == [(town, count, again.id) for town, count in rows(again)]
+        written_rows = ask('SELECT town, count, release_id FROM "Stats".people_by_town WHERE period = %s', DAY)
+        assert written_rows == [(town, count, again.id) for town, count in rows(again)]
     assert len(ask('SELECT * FROM "Stats".people_by_town')) == 5  # the other day lost a row, and was not written
     assert ask('SELECT dataset, name, release_id, sentence FROM "Stats".pkdp_releases WHERE period = %s', DAY) == [
         ("visits", "people_by_town", revised.id, revised.certificate.sentence())
@@ -70,8 +70,8 @@ def test_which_counts_are_exact_is_a_column_of_booleans(ask, job_file, basic, po
     noised = 'k = 5\nbelow = "noise"\nnoise = { epsilon = 0.5 }\ndomain = ["Ås", "Bø", "Secretville"]'
     job = load_job(job_file(basic.replace("k = 5", noised) + OUTPUT))
     table = run_job(job, DAY).releases[0].release.table
-    held = ask('SELECT town, count, exact, pg_typeof(exact)::text FROM "Stats".people_by_town')
-    assert held == [(*row, "boolean") for row in table.itertuples(index=False, name=None)]
+    written_rows = ask('SELECT town, count, exact, pg_typeof(exact)::text FROM "Stats".people_by_town')
+    assert written_rows == [(*row, "boolean") for row in table.itertuples(index=False, name=None)]
     check_outputs(job)
     with pytest.raises(ConfigError, match="drop it, so that pkdp backfill"):
         check_outputs(load_job(job_file(basic + OUTPUT)))
@@ -79,31 +79,31 @@ def test_which_counts_are_exact_is_a_column_of_booleans(ask, job_file, basic, po
 
 def test_a_reader_sees_the_old_day_until_the_new_one_is_whole(ask, job, postgres_url, monkeypatch):
     write(job, DAY, release(TOWNS, [7, None, 5]))
-    seen = []
+    counts = []
     insert = databases._PostgresStore.insert
 
     def look(*arguments):
         insert(*arguments)
-        seen.append(sorted(ask('SELECT count FROM "Stats".people_by_town'), key=str))
+        counts.append(sorted(ask('SELECT count FROM "Stats".people_by_town'), key=str))
 
     with monkeypatch.context() as patch:
         patch.setattr(databases._PostgresStore, "insert", look)
         write(job, DAY, release(TOWNS, [8, 8, 8]))
-    assert seen == [[(5,), (7,), (None,)]]
+    assert counts == [[(5,), (7,), (None,)]]
     assert ask('SELECT count FROM "Stats".people_by_town') == [(8,), (8,), (8,)]
 
 
 def test_every_kind_of_key_comes_back_as_it_is_in_the_release(ask, job):
     numbers = itertools.count()
 
-    @given(made=releases())
+    @given(released=releases())
     @settings(max_examples=60)
-    def comes_back(made):
+    def comes_back(released):
         name = f"Table {next(numbers)}"
-        in_postgres(job, lambda store: replace_period(store, job, DAY, [(name, made)]), writing=True)
-        columns = ", ".join('"{}"'.format(str(column).replace('"', '""')) for column in made.table)
-        held = ask(f'SELECT {columns} FROM "Stats"."{name}"')
-        assert [tuple(map(_read, row)) for row in held] == [tuple(map(_read, row)) for row in rows(made)]
+        in_postgres(job, lambda store: replace_period(store, job, DAY, [(name, released)]), writing=True)
+        columns = ", ".join('"{}"'.format(str(column).replace('"', '""')) for column in released.table)
+        written_rows = ask(f'SELECT {columns} FROM "Stats"."{name}"')
+        assert [tuple(map(_read, row)) for row in written_rows] == [tuple(map(_read, row)) for row in rows(released)]
 
     comes_back()
 
@@ -119,8 +119,8 @@ def _read(value):
 def test_a_column_becomes_wider_where_another_days_keys_need_it(ask, job, first, then, kind):
     write(job, DAY, release({"town": first}, [5] * len(first)))
     write(job, NEXT, release({"town": then}, [6] * len(then)))
-    ((found,),) = ask("SELECT data_type FROM information_schema.columns WHERE column_name = 'town'")
-    assert found == kind
+    ((column_type,),) = ask("SELECT data_type FROM information_schema.columns WHERE column_name = 'town'")
+    assert column_type == kind
     assert {value for (value,) in ask('SELECT town FROM "Stats".people_by_town')} == {*first, *then}
 
 

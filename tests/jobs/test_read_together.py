@@ -55,13 +55,15 @@ VISITS = """
 
 
 @pytest.fixture
-def asked(monkeypatch):
+def statements(monkeypatch):
     """The statements that were asked of many periods together."""
     monkeypatch.setattr(clock, "_read", ten_o_clock)
     monkeypatch.setattr(secrets, "token_hex", lambda size: "0" * 2 * size)
-    run, seen = Periods._run, []
-    monkeypatch.setattr(Periods, "_run", lambda self, text, *more: seen.append(text) or run(self, text, *more))
-    return seen
+    run, recorded_statements = Periods._run, []
+    monkeypatch.setattr(
+        Periods, "_run", lambda self, text, *more: recorded_statements.append(text) or run(self, text, *more)
+    )
+    return recorded_statements
 
 
 def written(folder: Path, text: str, source: str, rows: str = VISITS):
@@ -95,10 +97,10 @@ def one_after_another(job, days):
 
 def recorded(job):
     """Return what runs have recorded, without what differs between any two."""
-    found = [json.loads(file.read_text(encoding="utf-8")) for file in Path(job.records.directory).glob("*.json")]
+    records = [json.loads(file.read_text(encoding="utf-8")) for file in Path(job.records.directory).glob("*.json")]
     private = {"run", "started", "ended", "digest", "files"}
-    kept = [{key: value for key, value in one.items() if key not in private} for one in found]
-    return sorted(kept, key=lambda one: one["day"])
+    kept = [{key: value for key, value in record.items() if key not in private} for record in records]
+    return sorted(kept, key=lambda record: record["day"])
 
 
 def check_same(tmp_path, text, source, rows=VISITS, *, first=FIRST, last=LAST, failed=None):
@@ -107,7 +109,7 @@ def check_same(tmp_path, text, source, rows=VISITS, *, first=FIRST, last=LAST, f
     done = backfill(together, first, last, keep_going=True)
     one_after_another(alone, days)
     assert done.published
-    assert failed is None or [str(one.day) for one in done.failed] == failed
+    assert failed is None or [str(failure.day) for failure in done.failed] == failed
     folders = tmp_path / "together", tmp_path / "alone"
     assert public_files(folders[0]) == public_files(folders[1])
     assert whole_ledger(folders[0]) == whole_ledger(folders[1])
@@ -122,23 +124,23 @@ FILE = "{ table = 'visits', duckdb = 'visits.duckdb' }"
 
 @thinned(2)
 @pytest.mark.parametrize("source", one_in(2, [PARQUET, FOLDERS, FILE]))
-def test_days_that_fail_and_days_without_anybody(tmp_path, asked, source):
+def test_days_that_fail_and_days_without_anybody(tmp_path, statements, source):
     failed, last = ["2020-03-27", "2020-03-31"], LAST
     if source == FOLDERS:  # which have a column more in April
         failed, last = [*failed, "2020-04-02"], APRIL
     check_same(tmp_path, DAY + TOWNS, source, last=last, failed=failed)
-    assert len(asked) == 3  # the rows, the cells, and who is in which, of all days
+    assert len(statements) == 3  # the rows, the cells, and who is in which, of all days
 
 
 @pytest.mark.slow
-def test_days_of_csv_are_counted_together_as_well(tmp_path, asked):
+def test_days_of_csv_are_counted_together_as_well(tmp_path, statements):
     rows = f"SELECT day, person, town FROM ({VISITS}) WHERE day < DATE '2020-05-01'"
     check_same(tmp_path, DAY + TOWNS, '"visits.csv"', rows, last=date(2020, 3, 27))
-    assert len(asked) == 3
+    assert len(statements) == 3
 
 
 @pytest.mark.slow
-def test_rules_expectations_retention_and_freshness(tmp_path, asked):
+def test_rules_expectations_retention_and_freshness(tmp_path, statements):
     checks = """
         missing_unit = "drop"
         retention = { directory = "private", days = 7 }
@@ -148,7 +150,7 @@ def test_rules_expectations_retention_and_freshness(tmp_path, asked):
     """
     text = "\n".join(line.strip() for line in checks.splitlines())
     check_same(tmp_path, DAY + text + CHOSEN, PARQUET, failed=["2020-03-28", "2020-03-29", "2020-03-31"])
-    assert len(asked) == 1  # the rows: which of several cells counts, a hash draws for each day alone
+    assert len(statements) == 1  # the rows: which of several cells counts, a hash draws for each day alone
     copies = [sorted((tmp_path / name / "private").glob("*")) for name in ("together", "alone")]
     assert copies[0]
     assert [file.read_bytes() for file in copies[0]] == [file.read_bytes() for file in copies[1]]
@@ -157,21 +159,21 @@ def test_rules_expectations_retention_and_freshness(tmp_path, asked):
 @pytest.mark.slow
 @thinned(2)
 @pytest.mark.parametrize("every", ["week", "quarter"])
-def test_longer_periods_of_which_some_are_closed(tmp_path, asked, every):
+def test_longer_periods_of_which_some_are_closed(tmp_path, statements, every):
     rows = f"SELECT * FROM ({VISITS}) WHERE person IS NOT NULL AND person NOT LIKE ' %'"
     period = f'period = {{ column = "day", every = "{every}", closed = ["2020-03-30/2020-04-05"] }}\n'
     people = '[[release]]\nname = "people"\nk = 5\nk_complement = 1\n'
     first = date(2020, 3, 16) if every == "week" else date(2020, 1, 1)
     check_same(tmp_path, period + people, PARQUET, rows, first=first, last=date(2020, 4, 6), failed=[])
-    assert len(asked) == 2
+    assert len(statements) == 2
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("column", "zone"), one_in(2, [("moment", ', time_zone = "Europe/Oslo"'), ("at", "")]))
-def test_times_and_instants_over_a_change_of_clocks(tmp_path, asked, column, zone):
+def test_times_and_instants_over_a_change_of_clocks(tmp_path, statements, column, zone):
     rows = f"SELECT * FROM ({VISITS}) WHERE person IS NOT NULL AND person NOT LIKE ' %'"
     check_same(tmp_path, f'period = {{ column = "{column}"{zone} }}\n' + TOWNS, PARQUET, rows)
-    assert len(asked) == 3
+    assert len(statements) == 3
 
 
 @pytest.mark.spark
@@ -203,26 +205,26 @@ def test_spark_reads_days_together(tmp_path, monkeypatch, period, where, release
     assert len({*questions}) == together
 
 
-def test_what_cannot_be_read_of_one_day_stops_that_day_alone(tmp_path, asked):
+def test_what_cannot_be_read_of_one_day_stops_that_day_alone(tmp_path, statements):
     town = "CASE WHEN day = DATE '2020-03-30' THEN 'x' ELSE '7' END AS town"
     numbers = "{ duckdb = 'visits.duckdb', query = 'SELECT day, person, CAST(town AS INTEGER) AS town FROM visits' }"
-    days, told = days_of(written(tmp_path / "dates", DAY + TOWNS, FILE), date(2020, 3, 28), LAST), []
+    days, messages = days_of(written(tmp_path / "dates", DAY + TOWNS, FILE), date(2020, 3, 28), LAST), []
     for name, run in (("together", lambda job: backfill(job, days[0], LAST)), ("alone", one_after_another)):
         written(tmp_path / name, DAY + TOWNS, FILE, f"SELECT day, person, {town} FROM ({VISITS})")
         path = tmp_path / name / "job.toml"
         path.write_text(path.read_text(encoding="utf-8").replace(FILE, numbers), encoding="utf-8")
         with pytest.raises(ConfigError) as caught:
             run(load_job(path), *([days] if name == "alone" else []))
-        told.append(str(caught.value))
-    assert told[0] == told[1]
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
     assert whole_ledger(tmp_path / "together") == whole_ledger(tmp_path / "alone")
     assert len(whole_ledger(tmp_path / "alone")["entry"]) == 2
 
 
-def test_days_of_csv_before_one_that_cannot_be_read_are_counted_together(tmp_path, asked):
+def test_days_of_csv_before_one_that_cannot_be_read_are_counted_together(tmp_path, statements):
     town = "CASE WHEN day = DATE '2020-03-31' THEN 'x' ELSE '7' END AS town"
     rows = f"SELECT day, trim(person) AS person, {town} FROM ({VISITS}) WHERE day < DATE '2020-05-01'"
-    told, days = [], [FIRST + timedelta(days=number) for number in range(6)]
+    messages, days = [], [FIRST + timedelta(days=number) for number in range(6)]
     for name, run in (("together", lambda job: backfill(job, FIRST, LAST)), ("alone", one_after_another)):
         written(tmp_path / name, DAY + TOWNS, '"visits.csv"', rows)
         path = tmp_path / name / "job.toml"
@@ -230,18 +232,18 @@ def test_days_of_csv_before_one_that_cannot_be_read_are_counted_together(tmp_pat
         path.write_text(text.replace('"visits.csv"', '{ files = "visits.csv", types = { town = "number" } }'))
         with pytest.raises(ConfigError, match="column 'town' must hold whole numbers") as caught:
             run(load_job(path), *([days] if name == "alone" else []))
-        told.append(str(caught.value).replace(name, ""))
-        assert len(asked) == 3
-    assert told[0] == told[1]
+        messages.append(str(caught.value).replace(name, ""))
+        assert len(statements) == 3
+    assert messages[0] == messages[1]
     assert whole_ledger(tmp_path / "together") == whole_ledger(tmp_path / "alone")
     assert len(whole_ledger(tmp_path / "alone")["entry"]) == 5
 
 
-def test_what_is_published_is_not_read_again(tmp_path, asked):
+def test_what_is_published_is_not_read_again(tmp_path, statements):
     rows = f"SELECT * FROM ({VISITS}) WHERE kind = 0 AND person NOT LIKE ' %'"
     job = written(tmp_path / "visits", DAY + TOWNS, PARQUET, rows)
     run_job(job, date(2020, 3, 30))
-    assert asked == []
+    assert statements == []
     spans, together = [], RelationSource.together
 
     def noted(self, period, days):
@@ -252,20 +254,20 @@ def test_what_is_published_is_not_read_again(tmp_path, asked):
         patch.setattr(RelationSource, "together", noted)
         backfill(job, FIRST, APRIL)
     assert spans == [(FIRST, date(2020, 3, 29)), (date(2020, 3, 31), APRIL)]
-    asked.clear()
+    statements.clear()
     assert len(backfill(job, FIRST, APRIL).replayed) == 8
-    assert asked == []
+    assert statements == []
 
 
-def test_what_a_schedule_missed_is_read_together(tmp_path, asked):
+def test_what_a_schedule_missed_is_read_together(tmp_path, statements):
     job = written(tmp_path / "visits", DAY + TOWNS, PARQUET, f"SELECT * FROM ({VISITS}) WHERE person IS NOT NULL")
     days = [date(2020, 3, 24), date(2020, 3, 25), date(2020, 3, 26)]
     with JobSession(job) as session:
-        assert [one.day for one in run_missed(session, days[:2], days[2])] == days
-    assert len(asked) == 3
+        assert [result.day for result in run_missed(session, days[:2], days[2])] == days
+    assert len(statements) == 3
 
 
-def test_a_source_that_changes_meanwhile_is_counted_as_it_was(tmp_path, asked):
+def test_a_source_that_changes_meanwhile_is_counted_as_it_was(tmp_path, statements):
     job = written(tmp_path / "visits", DAY + TOWNS, PARQUET, f"SELECT * FROM ({VISITS}) WHERE person IS NOT NULL")
     days = [date(2020, 3, 24), date(2020, 3, 25), date(2020, 3, 26)]
     with JobSession(job) as session:

@@ -44,18 +44,18 @@ def ended(job, error=None, **facts) -> JobResult:
 
 def read(job):
     """Return the run records of a job, the oldest first."""
-    found = [json.loads(path.read_text(encoding="utf-8")) for path in Path(job.records.directory).glob("*.json")]
-    for document in found:
+    documents = [json.loads(path.read_text(encoding="utf-8")) for path in Path(job.records.directory).glob("*.json")]
+    for document in documents:
         VALIDATOR.validate(document)
-    return sorted(found, key=lambda document: document["started"])
+    return sorted(documents, key=lambda document: document["started"])
 
 
 def test_the_schema_is_one_and_refuses_what_no_record_says(job):
     jsonschema.Draft202012Validator.check_schema(DOCUMENT)
-    made = json.loads(ended(job, releases=(PEOPLE,)).to_json())
-    VALIDATOR.validate(made)
-    for key in made:
-        assert not VALIDATOR.is_valid({name: value for name, value in made.items() if name != key}), key
+    record = json.loads(ended(job, releases=(PEOPLE,)).to_json())
+    VALIDATOR.validate(record)
+    for key in record:
+        assert not VALIDATOR.is_valid({name: value for name, value in record.items() if name != key}), key
     for change in (
         {"surprise": 1},
         {"record": "pkdp.run.v0"},
@@ -66,7 +66,7 @@ def test_the_schema_is_one_and_refuses_what_no_record_says(job):
         {"releases": [{"name": "people"}]},
         {"started": "yesterday"},
     ):
-        assert not VALIDATOR.is_valid(made | change), change
+        assert not VALIDATOR.is_valid(record | change), change
 
 
 def test_a_run_and_its_replay_leave_a_record_each(job):
@@ -75,15 +75,15 @@ def test_a_run_and_its_replay_leave_a_record_each(job):
     first, second = read(job)
     assert first["run"] != second["run"]
     assert [first["outcome"], second["outcome"]] == ["published", "replayed"]
-    made = result.releases[0].release
-    epsilon = made.certificate.epsilon(1e-6)
+    released = result.releases[0].release
+    epsilon = released.certificate.epsilon(1e-6)
     assert first["releases"] == [
         {
             "name": "people_by_town",
-            "id": made.id,
+            "id": released.id,
             "charged": True,
             "epsilon": None if epsilon == float("inf") else epsilon,
-            "sentence": made.certificate.sentence(),
+            "sentence": released.certificate.sentence(),
         }
     ]
     assert second["releases"] == [first["releases"][0] | {"charged": False}]

@@ -97,12 +97,12 @@ def is_refused(path: Path, days) -> bool:
 
 def reaches(path: Path, target: Target, days) -> bool:
     """Whether every release of a job has its share of a target; of several days by its noise alone."""
-    held = load_job(path)
-    share = 1 / len(held.release)
-    for release in held.release:
+    loaded = load_job(path)
+    share = 1 / len(loaded.release)
+    for release in loaded.release:
         try:
-            alone = release.noise is None or len(days) == 1 or held.evidence
-            attacker = held.attacker_of(release) if alone else AttackerModel()
+            alone = release.noise is None or len(days) == 1 or loaded.evidence
+            attacker = loaded.attacker_of(release) if alone else AttackerModel()
             certificate = certify(release.mechanism, attacker, protects=release.protects)
         except PkdpError:
             return False
@@ -128,20 +128,20 @@ def family(edit: Edit) -> str:
     return "noise" if edit.path[-1] == "epsilon" else str(edit.path[-1])
 
 
-def check(path: Path, days, target: Target | None = None, found: Repairs | None = None) -> Change | None:
+def check(path: Path, days, target: Target | None = None, repairs: Repairs | None = None) -> Change | None:
     """Check the change that is offered for a job; return it."""
     before = {file: file.read_bytes() for file in path.parent.rglob("*") if file.is_file()}
-    found = found or repair(path, days, target=target)
+    repairs = repairs or repair(path, days, target=target)
     assert {file: file.read_bytes() for file in path.parent.rglob("*") if file.is_file()} == before
     content = tomllib.loads(path.read_text(encoding="utf-8"))
-    change = found.change
+    change = repairs.change
     if change is None:
         return None
     other = changed(path, change.edits)
     assert other.read_text(encoding="utf-8") == change.text
-    assert not is_refused(other, found.tried_days)
-    if found.target is not None and len(content["release"]) == 1:
-        assert reaches(other, found.target, days)
+    assert not is_refused(other, repairs.tried_days)
+    if repairs.target is not None and len(content["release"]) == 1:
+        assert reaches(other, repairs.target, days)
     for number, edit in enumerate(change.edits):
         # Only what removes an assumption may touch one.
         assert "attacker" not in edit.path or edit.value is None
@@ -153,8 +153,8 @@ def check(path: Path, days, target: Target | None = None, found: Repairs | None 
             edits = list(change.edits)
             edits[number] = Edit(path=edit.path, value=value)
             short = changed(path, edits)
-            refused = is_refused(short, found.tried_days)
-            assert refused or (found.target is not None and not reaches(short, found.target, days)), (edit, value)
+            refused = is_refused(short, repairs.tried_days)
+            assert refused or (repairs.target is not None and not reaches(short, repairs.target, days)), (edit, value)
     return change
 
 
@@ -198,9 +198,10 @@ def test_a_target_is_reached_and_not_overshot(tmp_path, few_kinds):
     path = written(tmp_path, job(TOWNS + "k = 1\n"))
     for target in (Target(epsilon=2.0, delta=1e-9),):
         edit = check(path, [DAY], target).edits[0]
-        held = load_job(path)
+        loaded = load_job(path)
         certified = [
-            certify(type(held.release[0].mechanism)(k=k), held.attacker_model()) for k in (edit.value, edit.value - 1)
+            certify(type(loaded.release[0].mechanism)(k=k), loaded.attacker_model())
+            for k in (edit.value, edit.value - 1)
         ]
         assert certified[0].delta(target.epsilon) <= target.delta < certified[1].delta(target.epsilon)
 
@@ -209,17 +210,17 @@ def test_a_target_is_reached_and_not_overshot(tmp_path, few_kinds):
 def test_a_job_that_runs_can_be_asked_for_more(tmp_path, few_kinds):
     path = written(tmp_path, job(TOWNS + "k = 60\n"))
     assert not repair(path, [DAY], target=Target(epsilon=1.0)).short
-    found = repair(path, [DAY], target=Target(epsilon=0.9))
-    assert (found.short, found.error) == (True, None)
-    assert check(path, [DAY], Target(epsilon=0.9), found).edits[0].path == ("release", 0, "k")
+    repairs = repair(path, [DAY], target=Target(epsilon=0.9))
+    assert (repairs.short, repairs.error) == (True, None)
+    assert check(path, [DAY], Target(epsilon=0.9), repairs).edits[0].path == ("release", 0, "k")
 
 
 def test_what_is_published_stays(tmp_path):
     visits().to_parquet(tmp_path / "visits.parquet")
     path = written(tmp_path, job(TOWNS + "k = 60\n"))
     run_job(load_job(path), DAY)
-    found = repair(path, [DAY], target=Target(epsilon=0.9))
-    assert (found.short, found.tried_days, found.change) == (True, (), None)
+    repairs = repair(path, [DAY], target=Target(epsilon=0.9))
+    assert (repairs.short, repairs.tried_days, repairs.change) == (True, (), None)
 
 
 @pytest.mark.parametrize("noised", [False, pytest.param(True, marks=pytest.mark.slow)])
@@ -228,10 +229,10 @@ def test_the_second_day_needs_noise_or_evidence(tmp_path, monkeypatch, noised):
         # Which noise it is takes most of a minute.
         monkeypatch.setattr("pkdp_pipeline.extras.plan.repair._noise_and_threshold", lambda *_: None)
     path = written(tmp_path, job(TOWNS + "k = 60\n"))
-    found = repair(path, DAYS[:2])
-    assert isinstance(found.error, DifferencingError)
-    assert found.day == DAYS[1]
-    change = check(path, DAYS[:2], found=found)
+    repairs = repair(path, DAYS[:2])
+    assert isinstance(repairs.error, DifferencingError)
+    assert repairs.day == DAYS[1]
+    change = check(path, DAYS[:2], repairs=repairs)
     assert (change is not None) == noised  # what may be argued is named by the refusal itself
     if noised:
         assert {edit.path[-1] for edit in change.edits} == {"noise", "release_threshold"}
@@ -241,9 +242,9 @@ def test_the_second_day_needs_noise_or_evidence(tmp_path, monkeypatch, noised):
 def test_a_budget_over_days_is_kept_by_the_smallest_k(tmp_path):
     terms = 'evidence = { kind = "independent_given_habits" }\n' + PARTIAL
     path = written(tmp_path, job(TOWNS + "k = 60\n", terms=terms))
-    found = repair(path, DAYS)
-    assert isinstance(found.error, BudgetExceededError)
-    assert [edit.path for edit in check(path, DAYS, found=found).edits] == [("release", 0, "k")]
+    repairs = repair(path, DAYS)
+    assert isinstance(repairs.error, BudgetExceededError)
+    assert [edit.path for edit in check(path, DAYS, repairs=repairs).edits] == [("release", 0, "k")]
 
 
 def test_days_that_are_published_stay_and_count(tmp_path, few_kinds):
@@ -251,9 +252,9 @@ def test_days_that_are_published_stay_and_count(tmp_path, few_kinds):
     terms = 'evidence = { kind = "independent_given_habits" }\n' + PARTIAL.replace("2.0", "1.2")
     path = written(tmp_path, job(TOWNS + "k = 60\n", terms=terms))
     run_job(load_job(path), DAY)
-    found = repair(path, DAYS[:2])
-    assert found.tried_days == DAYS[1:2]
-    smallest = check(path, DAYS[:2], found=found)
+    repairs = repair(path, DAYS[:2])
+    assert repairs.tried_days == DAYS[1:2]
+    smallest = check(path, DAYS[:2], repairs=repairs)
     assert [edit.path for edit in smallest.edits] == [("release", 0, "k")]
     # The published day, and the one that comes.
     assert smallest.plan.before.epsilon(1e-6) < smallest.plan.after.epsilon(1e-6) <= 1.2
@@ -280,9 +281,9 @@ def test_two_releases_share_what_there_is(tmp_path):
 def test_views_that_may_not_stand_together_are_noised(tmp_path):
     two = TOWNS + 'k = 60\n\n[[release]]\nname = "by_sex"\nby = "sex"\nk = 50\n'
     path = written(tmp_path, job(two))
-    found = repair(path, [DAY])
-    assert (found.plan, found.day) == (None, None)
-    change = check(path, [DAY], found=found)
+    repairs = repair(path, [DAY])
+    assert (repairs.plan, repairs.day) == (None, None)
+    change = check(path, [DAY], repairs=repairs)
     assert len(change.edits) == 5
     assert Edit(("attacker",), None) in change.edits
 
@@ -316,7 +317,7 @@ def test_the_refused_example_runs_with_its_smallest_change(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "path", "value", "made"),
+    ("text", "path", "value", "expected"),
     [
         (
             "[[release]]\nk = 1 # small\n\n# b\n[b]\n",
@@ -335,8 +336,8 @@ def test_the_refused_example_runs_with_its_smallest_change(tmp_path):
         ("# a\nx = 1\n\n[b]\ny = 2\n", ("b",), None, "# a\nx = 1\n\n"),
     ],
 )
-def test_comments_and_layout_stay(text, path, value, made):
-    assert edited(text, [Edit(path, value)]) == made
+def test_comments_and_layout_stay(text, path, value, expected):
+    assert edited(text, [Edit(path, value)]) == expected
 
 
 def test_where_nothing_helps_nothing_is_offered(tmp_path):
@@ -345,9 +346,9 @@ def test_where_nothing_helps_nothing_is_offered(tmp_path):
     run_job(load_job(path), DAY)
     # Another noiseless view of the day, in a ledger that holds one: no threshold and no noise undoes that.
     other = written(tmp_path, job('[[release]]\nname = "by_sex"\nby = "sex"\nk = 60\n'))
-    found = repair(other, [DAY])
-    assert isinstance(found.error, DifferencingError)
-    assert found.change is None
+    repairs = repair(other, [DAY])
+    assert isinstance(repairs.error, DifferencingError)
+    assert repairs.change is None
 
 
 @thinned(2)
@@ -404,9 +405,9 @@ def test_whatever_is_offered_for_generated_jobs_runs_and_nothing_nearer_does(tmp
     number_of = {"refused": 0, "changed": 0}
 
     @settings(max_examples=100, deadline=None, derandomize=True)
-    @given(made=refusable())
-    def every_job(made):
-        text, number = made
+    @given(drawn_job=refusable())
+    def every_job(drawn_job):
+        text, number = drawn_job
         path = written(tmp_path, text)
         try:
             load_job(path)

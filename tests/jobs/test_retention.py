@@ -34,14 +34,14 @@ def mode(path: Path) -> int:
 
 def holders(*folders: Path) -> list[str]:
     """Files that hold a person of the input in plain bytes, or in a Parquet file's column."""
-    found = []
+    names = []
     for file in sorted({file for folder in folders for file in folder.rglob("*") if file.is_file()}):
         content = file.read_bytes()
         if SECRET in content or (
             content[:4] == b"PAR1" and SECRET.decode() in str(pd.read_parquet(file).values.tolist())
         ):
-            found.append(file.name)
-    return found
+            names.append(file.name)
+    return names
 
 
 def test_nothing_is_kept_by_default(job_file, basic, tmp_path, monkeypatch):

@@ -193,18 +193,18 @@ ASKED = [
 
 @thinned(2)
 @pytest.mark.parametrize(
-    ("asked", "engine"),
+    ("declaration", "engine"),
     [
-        *((asked, "duckdb") for asked in ASKED),
-        *(pytest.param(asked, "spark", marks=pytest.mark.spark) for asked in ASKED[3:]),
+        *((declaration, "duckdb") for declaration in ASKED),
+        *(pytest.param(declaration, "spark", marks=pytest.mark.spark) for declaration in ASKED[3:]),
     ],
     indirect=["engine"],
     ids=str,
 )
-def test_a_day_without_rows_is_published_like_one_that_reaches_nothing(job_file, basic, asked, engine):
+def test_a_day_without_rows_is_published_like_one_that_reaches_nothing(job_file, basic, declaration, engine):
     """Nobody there, and too few there, cannot be told apart: the same files, keys and dtypes."""
     text = f'engine = "{engine}"\nevidence = {{ kind = "one_day_protected" }}\n{basic}'
-    job = load_job(job_file(text.replace('by = "town"\nk = 5', asked).replace("k = 5", "k = 100")))
+    job = load_job(job_file(text.replace('by = "town"\nk = 5', declaration).replace("k = 5", "k = 100")))
     few, none = (run_job(job, day) for day in (DAY, date(2021, 1, 1)))
     assert [path.name for path in none.releases[0].files] == [path.name for path in few.releases[0].files]
     assert none.summary.read_text().splitlines()[2:10] == few.summary.read_text().splitlines()[2:10]
@@ -283,12 +283,12 @@ def test_both_kinds_of_job_on_one_ledger_are_refused_whichever_comes_first(job_f
     first, second = (NOISY, basic) if noisy_first else (basic, NOISY)
     job = load_job(job_file(first))
     run_job(job, DAY)
-    held = entries(job)
+    entries_before = entries(job)
     other = load_job(job_file(second))
     Path(other.source.files[0]).unlink()
     with pytest.raises(DifferencingError, match="Ways out"):
         run_job(other, DAY)
-    assert entries(job) == held
+    assert entries(job) == entries_before
 
 
 def test_noised_releases_claim_the_worst_case_only_and_it_adds_up(job_file):
@@ -313,13 +313,17 @@ def test_noised_releases_claim_the_worst_case_only_and_it_adds_up(job_file):
 
 
 def test_a_noised_release_beside_one_in_the_ledger_is_not_alone(job_file):
-    one = NOISY[: NOISY.index('    [[release]]\n    name = "people_by_town"')] + '    [output]\n    directory = "out"\n'
+    single = (
+        NOISY[: NOISY.index('    [[release]]\n    name = "people_by_town"')] + '    [output]\n    directory = "out"\n'
+    )
     attacker = "    [attacker]\n    p_max = 0.5\n    p_min = 0.5\n    unknown = 1000\n\n    [[release]]"
-    one = one.replace("    [[release]]", attacker)
-    first = run_job(load_job(job_file(one)), DAY)
+    single = single.replace("    [[release]]", attacker)
+    first = run_job(load_job(job_file(single)), DAY)
     assert first.releases[0].release.certificate.has_partial_knowledge
     assert first.together is None
-    other = one.replace('name = "people"', 'name = "people_in_town"\n    where = "town"').replace('"town"', '"in_town"')
+    other = single.replace('name = "people"', 'name = "people_in_town"\n    where = "town"').replace(
+        '"town"', '"in_town"'
+    )
     frame = pd.DataFrame({"day": [DAY] * 3, "person": list("abc"), "in_town": [True, False, True]})
     second = run_job(load_job(job_file(other, frame)), DAY)
     assert not second.releases[0].release.certificate.has_partial_knowledge

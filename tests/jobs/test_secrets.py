@@ -193,7 +193,7 @@ OUT_OF_REACH = (
 """Nothing listens there."""
 
 
-def told(capsys, error=None):
+def printed(capsys, error=None):
     captured = capsys.readouterr()
     return captured.out + captured.err + "".join(traceback.format_exception(error) if error else [])
 
@@ -206,7 +206,7 @@ def test_an_address_out_of_reach_is_told_in_no_message_record_or_event(written, 
         run_job(job, date(2020, 1, 1))
     files = (*(tmp_path / "runs").iterdir(), tmp_path / "lineage.jsonl")
     assert len(files) == 2
-    for text in (told(capsys, caught.value), *(path.read_text(encoding="utf-8") for path in files)):
+    for text in (printed(capsys, caught.value), *(path.read_text(encoding="utf-8") for path in files)):
         assert "postgresql://127.0.0.1:1/warehouse" in text
         assert SECRET not in text
         assert "ulla" not in text

@@ -133,10 +133,10 @@ def test_sessions_give_what_single_runs_give(job_file, basic):
     job = load_job(job_file('evidence = { kind = "one_day_protected" }\n' + basic))
     with JobSession(job) as session:
         days = [session.run(day) for day in (DAY, NEXT_DAY)]
-        assert [one.new_ledger for one in days] == [True, False]
+        assert [result.new_ledger for result in days] == [True, False]
         assert session.total().releases == 2
-    assert [run_job(job, one.day).releases[0].release.id for one in days] == [
-        one.releases[0].release.id for one in days
+    assert [run_job(job, result.day).releases[0].release.id for result in days] == [
+        result.releases[0].release.id for result in days
     ]
 
 
@@ -152,8 +152,8 @@ def test_a_ledger_that_does_not_hold_what_was_written_is_refused(job_file):
     assert {file: file.read_bytes() for file in before} == before
     assert entries(misspelt) == []
     # What the ledger knows may be followed by another question under the same name.
-    asked = NOISED.replace("epsilon = 0.5 }\n\n    [output]", "epsilon = 0.25 }\n\n    [output]")
-    assert not run_job(load_job(job_file(asked.replace("1.25", "2.0"))), DAY).replayed
+    noised = NOISED.replace("epsilon = 0.5 }\n\n    [output]", "epsilon = 0.25 }\n\n    [output]")
+    assert not run_job(load_job(job_file(noised.replace("1.25", "2.0"))), DAY).replayed
 
 
 @thinned(2)
@@ -226,10 +226,10 @@ def test_a_revision_and_a_new_certificate_are_known(job_file, basic):
     for p_max in ("0.4", "0.5", "0.4"):
         assert run_job(load_job(job_file(other.replace("0.5", p_max))), DAY)
     # Certified again by somebody else, the files are those of an older certificate.
-    made = load_job(job_file(other.replace("0.5", "0.4")))
+    certified_job = load_job(job_file(other.replace("0.5", "0.4")))
     third = other.replace('directory = "other"', 'directory = "third"')
     run_job(load_job(job_file(third)), DAY)
-    assert run_job(made, DAY).replayed
+    assert run_job(certified_job, DAY).replayed
 
 
 def test_two_job_files_do_not_share_an_output_folder(job_file, tmp_path):
@@ -316,7 +316,7 @@ def test_each_certificate_is_read_once(job_file, monkeypatch):
 def test_dates_beside_instants_say_the_zone_they_were_cut_in(job_file):
     text = NOISED.replace("1.25", "9.0")
     oslo = text.replace('"day" }', '"day", time_zone = "Europe/Oslo" }')
-    instants = three_days().assign(day=lambda one: pd.to_datetime(one["day"]).dt.tz_localize("UTC"))
+    instants = three_days().assign(day=lambda table: pd.to_datetime(table["day"]).dt.tz_localize("UTC"))
     run_job(load_job(job_file(oslo, instants)), DAY)
     unsaid = load_job(job_file(text.replace('directory = "out"', 'directory = "other"'), three_days()))
     for act in (lambda: run_job(unsaid, NEXT_DAY), lambda: plan_job(unsaid, [NEXT_DAY])):
@@ -332,7 +332,7 @@ def test_jobs_of_one_data_set_cut_their_days_in_one_time_zone(job_file, where, r
     ledger = "ledger.sqlite" if where == "sqlite" else request.getfixturevalue("postgres_url")
     text = NOISED.replace("out/ledger.sqlite", ledger).replace("1.25", "9.0")
     oslo = text.replace('"day" }', '"day", time_zone = "Europe/Oslo" }')
-    frame = three_days().assign(day=lambda one: pd.to_datetime(one["day"]).dt.tz_localize("UTC"))
+    frame = three_days().assign(day=lambda table: pd.to_datetime(table["day"]).dt.tz_localize("UTC"))
     run_job(load_job(job_file(oslo, frame)), DAY)
     for directory in ("out", "other"):
         other = oslo.replace("Europe/Oslo", "UTC").replace('directory = "out"', f'directory = "{directory}"')

@@ -46,11 +46,11 @@ def chosen(source, day=DAY, **period):
     table = PeriodTable(**({"column": "at"} | period))
     frame = source.day(table, day)
     if isinstance(frame, duckdb.DuckDBPyRelation):
-        found = frame.project("n").fetchall()
+        numbers = frame.project("n").fetchall()
     else:
-        found = [tuple(row) for row in frame.select("n").collect()]
-    assert source.counts(table, day, ()) == (len(found), 0)
-    return sorted(n for (n,) in found)
+        numbers = [tuple(row) for row in frame.select("n").collect()]
+    assert source.counts(table, day, ()) == (len(numbers), 0)
+    return sorted(n for (n,) in numbers)
 
 
 def test_dates_select_their_day(source_of):

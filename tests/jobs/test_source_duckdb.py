@@ -37,9 +37,9 @@ def warehouse(tmp_path):
 
 
 def numbers(source, day=DAY):
-    found = source.day(AT, day).project("n").fetchall()
-    assert source.counts(AT, day, ()) == (len(found), 0)
-    return sorted(n for (n,) in found)
+    fetched = source.day(AT, day).project("n").fetchall()
+    assert source.counts(AT, day, ()) == (len(fetched), 0)
+    return sorted(n for (n,) in fetched)
 
 
 @thinned(3)
@@ -183,5 +183,5 @@ def test_a_source_whose_rows_are_linked_warns(warehouse, capsys, what, named):
     with duckdb.connect(str(warehouse)) as connection:
         connection.execute("CREATE VIEW stats.few AS FROM stats.recent LIMIT 5")
     open_source(job_of({"duckdb": str(warehouse), **what})).close()
-    told = capsys.readouterr().err
-    assert told == "" if named is None else f"warning: source {str(warehouse)!r}: {named}" in told
+    warning = capsys.readouterr().err
+    assert warning == "" if named is None else f"warning: source {str(warehouse)!r}: {named}" in warning

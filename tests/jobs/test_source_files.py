@@ -44,11 +44,11 @@ def rows(source, columns=("n",), day=DAY, **period):
     """Return the rows of a day as the engine's own frame has them, in order."""
     frame = source.day(PeriodTable(**({"column": "at"} | period)), day)
     if isinstance(frame, duckdb.DuckDBPyRelation):
-        found = frame.project(", ".join(f'"{column}"' for column in columns)).fetchall()
+        fetched = frame.project(", ".join(f'"{column}"' for column in columns)).fetchall()
     else:
-        found = [tuple(row) for row in frame.select(*(f"`{column}`" for column in columns)).collect()]
-    assert source.counts(PeriodTable(**({"column": "at"} | period)), day, ()) == (len(found), 0)
-    return sorted(found, key=repr)
+        fetched = [tuple(row) for row in frame.select(*(f"`{column}`" for column in columns)).collect()]
+    assert source.counts(PeriodTable(**({"column": "at"} | period)), day, ()) == (len(fetched), 0)
+    return sorted(fetched, key=repr)
 
 
 # Several Parquet files

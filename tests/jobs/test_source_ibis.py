@@ -105,9 +105,9 @@ def opened(database):
 
 def rows(source, *columns, day=DAY, **period):
     table = PeriodTable(**({"column": "at"} | period))
-    found = source.day(table, day).select(*(columns or ("n",))).to_pyarrow().to_pylist()
-    assert source.counts(table, day, ()) == (len(found), 0)
-    return sorted((tuple(row.values()) for row in found), key=repr)
+    fetched = source.day(table, day).select(*(columns or ("n",))).to_pyarrow().to_pylist()
+    assert source.counts(table, day, ()) == (len(fetched), 0)
+    return sorted((tuple(row.values()) for row in fetched), key=repr)
 
 
 def quiet(error) -> str:
@@ -124,22 +124,22 @@ ZONES = ["Europe/Oslo", "America/St_Johns", "Asia/Kolkata", "Africa/Monrovia", "
 def _moments():
     # Clocks go forward and back in Oslo and, over midnight, in St. John's; Monrovia's were 44 minutes 30 behind.
     begins = [datetime(2010, 11, 6, 20, 0, 30), datetime(2010, 3, 27, 20), datetime(2010, 10, 30, 20)]
-    found = [begin.replace(tzinfo=UTC) + timedelta(minutes=30 * n) for begin in begins for n in range(100)]
-    found += [datetime(1950, 3, 1, tzinfo=UTC) + timedelta(minutes=10 * n) for n in range(300)]
+    moments = [begin.replace(tzinfo=UTC) + timedelta(minutes=30 * n) for begin in begins for n in range(100)]
+    moments += [datetime(1950, 3, 1, tzinfo=UTC) + timedelta(minutes=10 * n) for n in range(300)]
     midnight = datetime(2010, 11, 7, 2, 30, tzinfo=UTC)  # in St. John's; a minute later it was an hour before midnight
-    return found + [midnight + timedelta(seconds=n) for n in (-1, 0, 59, 60, 61, 3659, 3660)]
+    return moments + [midnight + timedelta(seconds=n) for n in (-1, 0, 59, 60, 61, 3659, 3660)]
 
 
 @thinned(2)
 @pytest.mark.parametrize("zone", one_in(3, ZONES))
 def test_days_are_cut_on_the_clocks_of_the_zone_whatever_they_do(opened, database, zone):
-    found, local = _moments(), zoneinfo.ZoneInfo(zone)
+    moments, local = _moments(), zoneinfo.ZoneInfo(zone)
     database.ask('CREATE TABLE visits ("at" TIMESTAMPTZ, n INTEGER)')
-    database.ask("INSERT INTO visits VALUES (?, ?)", [(moment, n) for n, moment in enumerate(found)])
+    database.ask("INSERT INTO visits VALUES (?, ?)", [(moment, n) for n, moment in enumerate(moments)])
     source = opened()
-    days = sorted({moment.astimezone(local).date() for moment in found})
+    days = sorted({moment.astimezone(local).date() for moment in moments})
     for day in days:
-        expected = [(n,) for n, moment in enumerate(found) if moment.astimezone(local).date() == day]
+        expected = [(n,) for n, moment in enumerate(moments) if moment.astimezone(local).date() == day]
         assert rows(source, day=day, time_zone=zone) == sorted(expected, key=repr), day
     assert source.newest(PeriodTable(column="at", time_zone=zone), "at") == days[-1]
     for day in (date.min, date.max):
@@ -196,8 +196,8 @@ def test_dates_and_local_timestamps_are_taken_as_written(opened, database):
     assert rows(local, "at", column="local", day=date(2013, 1, 3)) == [(date(2013, 1, 1),)]
     assert local.newest(AT, "local") == date(2013, 1, 3)
     assert rows(local, "at", column="local", day=date.min) == rows(local, "at", column="local", day=date.max) == []
-    for table, told in ({"column": "local", "time_zone": "UTC"}, "remove time_zone"), ({"column": "n"}, "numbers"):
-        with pytest.raises(ConfigError, match=told):
+    for table, message in ({"column": "local", "time_zone": "UTC"}, "remove time_zone"), ({"column": "n"}, "numbers"):
+        with pytest.raises(ConfigError, match=message):
             rows(source, **table)
     with pytest.raises(ConfigError, match="no column 'nowhere'"):
         source.newest(AT, "nowhere")
@@ -326,13 +326,13 @@ def test_only_aggregates_leave_the_database(database, flights, tmp_path, monkeyp
     fetched = []
     kind = type(ibis.connect(database.address))
 
-    def seen(self, expr, **keys):
-        found = of_ibis(self, expr, **keys)
-        fetched.append((expr.as_table().columns, getattr(found, "num_rows", 1)))
-        return found
+    def recording(self, expr, **keys):
+        result = of_ibis(self, expr, **keys)
+        fetched.append((expr.as_table().columns, getattr(result, "num_rows", 1)))
+        return result
 
     of_ibis = kind.to_pyarrow
-    monkeypatch.setattr(kind, "to_pyarrow", seen)
+    monkeypatch.setattr(kind, "to_pyarrow", recording)
     source = '{ ibis = "${PKDP_SOURCE}", table = "visits" }'
     published(written(tmp_path / "job", source, "fresh"))
     assert fetched

@@ -68,9 +68,9 @@ def test_rows_for_checks_lose_nanoseconds_downwards(zone):
     table = pa.table({"at": pa.array([-1, 1_769_903_999_999_999_999, None], pa.timestamp("ns", zone))})
     last = [datetime(1969, 12, 31, 23, 59, 59, 999_999), datetime(2026, 1, 31, 23, 59, 59, 999_999)]
     wanted = [each.replace(tzinfo=zone and UTC) for each in last]
-    found = pandas_rows(table)["at"]
-    assert found.dropna().tolist() == [pd.Timestamp(each) for each in wanted]
-    assert found.dtype == ("datetime64[us, UTC]" if zone else "datetime64[us]")
+    read = pandas_rows(table)["at"]
+    assert read.dropna().tolist() == [pd.Timestamp(each) for each in wanted]
+    assert read.dtype == ("datetime64[us, UTC]" if zone else "datetime64[us]")
 
 
 @thinned(3)
@@ -95,6 +95,6 @@ def test_a_day_is_what_the_clocks_of_the_zone_showed(zone, day):
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         condition = in_period('"at"', "instant", PeriodTable(column="at", time_zone=zone), day, day)
-        found = connection.from_arrow(rows).filter(condition).project('epoch_us("at")').fetchall()
+        read = connection.from_arrow(rows).filter(condition).project('epoch_us("at")').fetchall()
     wanted = [moment for moment in moments if moment.astimezone(clock).date() == day]
-    assert sorted(row[0] for row in found) == [int(moment.timestamp()) * 10**6 for moment in wanted]
+    assert sorted(row[0] for row in read) == [int(moment.timestamp()) * 10**6 for moment in wanted]

@@ -59,9 +59,9 @@ def opened(postgres_url):
 
 def rows(source, *columns, day=DAY, **period):
     table = PeriodTable(**({"column": "at"} | period))
-    found = source.day(table, day).project(", ".join(f'"{column}"' for column in columns or ("n",))).fetchall()
-    assert source.counts(table, day, ()) == (len(found), 0)
-    return sorted(found, key=repr)
+    fetched = source.day(table, day).project(", ".join(f'"{column}"' for column in columns or ("n",))).fetchall()
+    assert source.counts(table, day, ()) == (len(fetched), 0)
+    return sorted(fetched, key=repr)
 
 
 def quiet(error) -> str:

@@ -16,9 +16,9 @@ from pkdp_pipeline.ledger import Ledger
 
 @pytest.fixture
 def stopping():
-    found = Stopping()
-    with found.listening():
-        yield found
+    stopping_signals = Stopping()
+    with stopping_signals.listening():
+        yield stopping_signals
 
 
 def begun(job) -> None:
@@ -86,16 +86,16 @@ def test_handlers_are_put_back_and_other_threads_left_alone():
     with stopping.listening():
         assert signal.getsignal(signal.SIGTERM) != before
     assert signal.getsignal(signal.SIGTERM) == before
-    seen = []
+    handlers = []
 
     def elsewhere() -> None:
         with Stopping().listening():
-            seen.append(signal.getsignal(signal.SIGTERM))
+            handlers.append(signal.getsignal(signal.SIGTERM))
 
     thread = threading.Thread(target=elsewhere)
     thread.start()
     thread.join()
-    assert seen == [before]
+    assert handlers == [before]
 
 
 def test_a_signal_ends_a_long_query_of_the_source_and_nothing_is_charged(stopping, tmp_path):

@@ -79,43 +79,43 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def refused(folder, basic, source: str, told: str, more: str = "") -> None:
+def refused(folder, basic, source: str, message: str, more: str = "") -> None:
     """Run a job, and check that it is refused in one error that tells nothing, and leaves nothing behind."""
     (folder / "job.toml").write_text(basic.replace('"visits.parquet"', source) + more, encoding="utf-8")
     before = sorted(folder.iterdir())
     done = CliRunner().invoke(cli.app, ["run", "job.toml", "--date", "2020-01-01"])
     said = " ".join(done.stderr.split())
     assert (done.exit_code, done.stdout) == (2, "")
-    assert told in said
+    assert message in said
     assert said.count("pkdp:") == 1
     for word in (SECRET, "Secretville", "Traceback", "ulla", "p1"):
         assert word not in said.replace("database", "")
-    made = [path for path in sorted(folder.iterdir()) if path not in before]
+    new_paths = [path for path in sorted(folder.iterdir()) if path not in before]
     assert [path.name for path in folder.rglob("*") if path.suffix in (".json", ".md", ".csv", ".duckdb")] == [
         "visits.csv"
     ]
-    if made:  # the ledger is opened before the source
+    if new_paths:  # the ledger is opened before the source
         with pkdp.Ledger.open(folder / "out" / "ledger.sqlite", dataset="visits") as ledger:
             assert list(ledger.entries()) == []
 
 
 @thinned(6)
-@pytest.mark.parametrize(("source", "told"), REFUSED)
-def test_what_is_wrong_in_the_file_is_refused_before_anything_is_opened(folder, basic, source, told):
-    refused(folder, basic, source, told)
+@pytest.mark.parametrize(("source", "message"), REFUSED)
+def test_what_is_wrong_in_the_file_is_refused_before_anything_is_opened(folder, basic, source, message):
+    refused(folder, basic, source, message)
     assert sorted(path.name for path in folder.iterdir()) == ["job.toml", "visits.csv", "visits.parquet", "visits.xlsx"]
 
 
 @thinned(3)
-@pytest.mark.parametrize(("source", "told"), FOUND)
-def test_what_is_wrong_with_a_file_is_found_before_anything_is_charged(folder, basic, source, told):
-    refused(folder, basic, source, told)
+@pytest.mark.parametrize(("source", "message"), FOUND)
+def test_what_is_wrong_with_a_file_is_found_before_anything_is_charged(folder, basic, source, message):
+    refused(folder, basic, source, message)
 
 
 @pytest.mark.ibis
-@pytest.mark.parametrize(("source", "told"), IBIS)
-def test_what_is_wrong_with_an_address_is_found_before_anything_is_charged(folder, basic, source, told):
-    refused(folder, basic, source, told)
+@pytest.mark.parametrize(("source", "message"), IBIS)
+def test_what_is_wrong_with_an_address_is_found_before_anything_is_charged(folder, basic, source, message):
+    refused(folder, basic, source, message)
 
 
 @pytest.mark.usefixtures("great_expectations")

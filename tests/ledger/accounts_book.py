@@ -50,23 +50,23 @@ class Book:
         return Ledger(self.database, dataset=self.dataset, budget=terms.budgets, evidence=terms.evidence)
 
     def add(self, mechanism, period, *, attacker=ATTACKER, check=True, **fields):
-        asked, key = standing(mechanism, period, **fields), f"key {next(self.numbers)}"
+        new_standing, key = standing(mechanism, period, **fields), f"key {next(self.numbers)}"
 
         def offer(admission, head):
             whom = attacker if admission is None or admission.claims else attacker.against_anyone()
-            context = Context(unit=asked.unit, period=asked.period, head=head)
-            return certified(mechanism, whom, asked.protects).in_context(context)
+            context = Context(unit=new_standing.unit, period=new_standing.period, head=head)
+            return certified(mechanism, whom, new_standing.protects).in_context(context)
 
         if check:
-            entry = self.ledger.reserve(key, asked, offer, attacker=attacker).charged.sequence
+            entry = self.ledger.reserve(key, new_standing, offer, attacker=attacker).charged.sequence
         else:
             with self.records.transaction():
                 self.records.register()
-                texts = {"standing": asked.to_dict(), "terms": self.terms.to_dict()}
+                texts = {"standing": new_standing.to_dict(), "terms": self.terms.to_dict()}
                 texts = {name: json_text(fields) for name, fields in texts.items()}
                 certificate = as_text(offer(None, self.ledger.head()))
                 entry = self._record("reserved", key, certificate=certificate, **texts).id
-        self.kept[entry] = Kept(key, asked)
+        self.kept[entry] = Kept(key, new_standing)
         return entry
 
     def _record(self, kind, key, **fields):

@@ -28,9 +28,9 @@ def certificate(mechanism=NOISELESS) -> ReleaseCertificate:
 
 
 def offer_for(what):
-    made = certificate(what.mechanism)
+    offered = certificate(what.mechanism)
     return lambda admission, head: (
-        made if admission.claims or not made.has_partial_knowledge else made.worst_case_only()
+        offered if admission.claims or not offered.has_partial_knowledge else offered.worst_case_only()
     )
 
 

@@ -67,7 +67,9 @@ def test_noised_releases_about_one_period_add_up_in_the_worst_case():
     book = Book()
     for mechanism in (NOISED, NOISED_COUNT, NOISED_COUNT, THRESHOLDED):
         book.add(mechanism, "2013-01-01")
-    parts = [(certify(one, AttackerModel()), n) for one, n in ((NOISED, 1), (NOISED_COUNT, 2), (THRESHOLDED, 1))]
+    parts = [
+        (certify(mechanism, AttackerModel()), n) for mechanism, n in ((NOISED, 1), (NOISED_COUNT, 2), (THRESHOLDED, 1))
+    ]
     same(book.total(), compose(parts))
     assert not book.total().has_partial_knowledge
 
@@ -276,10 +278,10 @@ def test_equal_releases_make_one_bundle():
 
 
 def test_only_the_certificate_of_the_release_can_be_charged():
-    ledger, asked = Book().ledger, standing(TABLE, "2013-01-01")
+    ledger, new_standing = Book().ledger, standing(TABLE, "2013-01-01")
     for wrong in (certify(Histogram(k=51), ATTACKER), certify(TABLE, ATTACKER, protects="value"), compose([])):
         with pytest.raises(LedgerError):
-            ledger.reserve("key", asked, lambda admission, head, wrong=wrong: wrong)
+            ledger.reserve("key", new_standing, lambda admission, head, wrong=wrong: wrong)
     assert ledger.head() == GENESIS
 
 
@@ -326,9 +328,9 @@ EVIDENCE = st.sampled_from([(), (IndependentGivenHabits(),), (OneDayProtected(),
 
 @given(st.lists(st.tuples(MECHANISMS, PERIODS, UNITS), max_size=12), EVIDENCE)
 @settings(max_examples=few(60, 3), deadline=None)
-def test_the_database_admits_what_the_rule_admits(asked, evidence):
+def test_the_database_admits_what_the_rule_admits(requests, evidence):
     book, standing_by = Book(Terms(evidence=evidence)), []
-    for mechanism, period, unit in asked:
+    for mechanism, period, unit in requests:
         new = standing(mechanism, period, unit=unit)
         try:
             check_differencing(new, standing_by, dataset="flights", evidence=evidence)
@@ -344,7 +346,7 @@ def test_the_database_admits_what_the_rule_admits(asked, evidence):
                 book.add(mechanism, period, unit=unit)
             assert ("one after the other" in str(caught.value)) is ("day over day" in expected)
     book.verify()
-    for unit in {one.unit for one in standing_by}:
+    for unit in {admitted.unit for admitted in standing_by}:
         book.total(unit)  # what is admitted adds up
 
 
@@ -354,15 +356,15 @@ def test_the_database_admits_what_the_rule_admits(asked, evidence):
 def connected(standings):
     """Group by overlap, pair by pair, without any order or interval."""
     groups = []
-    for number, one in standings.items():
-        near = [group for group in groups if any(overlaps(one, standings[other]) for other in group)]
-        groups = [group for group in groups if group not in near]
-        groups.append({number}.union(*near))
+    for number, facts in standings.items():
+        overlapping = [group for group in groups if any(overlaps(facts, standings[other]) for other in group)]
+        groups = [group for group in groups if group not in overlapping]
+        groups.append({number}.union(*overlapping))
     return sorted(map(sorted, groups))
 
 
-def overlaps(one, other):
-    return Period.parse(one.period).overlaps(Period.parse(other.period))
+def overlaps(first, second):
+    return Period.parse(first.period).overlaps(Period.parse(second.period))
 
 
 STEPS = st.lists(
@@ -389,19 +391,19 @@ def test_any_sequence_leaves_the_state_that_a_rebuild_gives(steps):
             else:
                 book.recertify(entry, AttackerModel(p_max=0.3, p_min=0.3, unknown=100 + rest[0] % 3))
     book.verify()
-    groups = sorted(sorted(one.id for one in group) for group in book.components())
-    assert groups == connected({number: one.standing for number, one in book.kept.items()})
+    groups = sorted(sorted(entry.id for entry in group) for group in book.components())
+    assert groups == connected({number: kept.standing for number, kept in book.kept.items()})
 
 
 @given(st.lists(st.tuples(NOISY, PERIODS, UNITS), min_size=1, max_size=8), st.randoms(use_true_random=False))
 @settings(max_examples=few(30, 3), deadline=None)
-def test_the_order_of_releases_does_not_change_the_total(asked, random):
-    one, other = Book(), Book()
-    for mechanism, period, unit in asked:
-        one.add(mechanism, period, unit=unit, check=False)
-    for mechanism, period, unit in random.sample(asked, len(asked)):
-        other.add(mechanism, period, unit=unit, check=False)
-    assert one.bundles() == other.bundles()
+def test_the_order_of_releases_does_not_change_the_total(requests, random):
+    in_order, shuffled = Book(), Book()
+    for mechanism, period, unit in requests:
+        in_order.add(mechanism, period, unit=unit, check=False)
+    for mechanism, period, unit in random.sample(requests, len(requests)):
+        shuffled.add(mechanism, period, unit=unit, check=False)
+    assert in_order.bundles() == shuffled.bundles()
 
 
 def test_a_period_that_connects_two_makes_them_one_until_it_is_given_back():

@@ -187,8 +187,8 @@ def periods(draw):
     return day(first) if first == last else f"{day(first)}/{day(last)}"
 
 
-def meets(one, start, days):
-    period = Period.parse(one.period)
+def meets(facts, start, days):
+    period = Period.parse(facts.period)
     first = date(2013, 1, 1).toordinal() + start
     return period.days() is None or (period.days()[0] < first + days and period.days()[1] >= first)
 
@@ -198,7 +198,7 @@ def all_windows(standings, days):
     if days is None:
         return [list(standings)]
     starts = range(-days - 1, 32)
-    return [[number for number, one in standings.items() if meets(one, start, days)] for start in starts]
+    return [[number for number, facts in standings.items() if meets(facts, start, days)] for start in starts]
 
 
 @given(
@@ -218,7 +218,7 @@ def test_noise_is_refused_exactly_when_some_window_would_hold_too_much(steps, li
             continue
         epsilon, period, unit = rest
         new = standing(noised(epsilon), period, unit=unit)
-        there = {number: one.standing for number, one in book.kept.items() if one.standing.unit == unit} | {0: new}
+        there = {number: kept.standing for number, kept in book.kept.items() if kept.standing.unit == unit} | {0: new}
         exceeded = any(
             sum(Fraction(repr(there[number].mechanism.noise.epsilon)) for number in all_window)
             > Fraction(repr(allowed))
@@ -234,22 +234,22 @@ def test_noise_is_refused_exactly_when_some_window_would_hold_too_much(steps, li
 
 def connected(standings):
     groups = []
-    for number, one in standings.items():
-        near = [
+    for number, facts in standings.items():
+        overlapping = [
             group
             for group in groups
-            if any(Period.parse(one.period).overlaps(Period.parse(standings[other].period)) for other in group)
+            if any(Period.parse(facts.period).overlaps(Period.parse(standings[other].period)) for other in group)
         ]
-        groups = [group for group in groups if group not in near]
-        groups.append({number}.union(*near))
+        groups = [group for group in groups if group not in overlapping]
+        groups.append({number}.union(*overlapping))
     return groups
 
 
-def measured(standings, held, unit, evidence):
+def measured(standings, in_window, unit, evidence):
     """What a window's releases for one unit add up to, group by group, from nothing but the rules."""
     parts = []
     for group in connected(standings):
-        mine = sorted(number for number in group & set(held) if standings[number].unit == unit)
+        mine = sorted(number for number in group & set(in_window) if standings[number].unit == unit)
         attacker = ATTACKER if len(group) == 1 else AttackerModel()
         certificates = [certified(standings[number].mechanism, attacker, "presence") for number in mine]
         if len(certificates) == 1:
@@ -269,20 +269,22 @@ def measured(standings, held, unit, evidence):
     st.sampled_from(["partial_knowledge", "worst_case", None]),
 )
 @settings(max_examples=few(40, 4))
-def test_no_window_of_any_unit_ever_holds_more_than_is_allowed(asked, days, allowed, part):
+def test_no_window_of_any_unit_ever_holds_more_than_is_allowed(requests, days, allowed, part):
     budget = Budget(allowed, 1e-6, part=part, window_days=days)
     book = opened(budget, evidence=(OneDayProtected(),))
-    for epsilon, period, unit in asked:
+    for epsilon, period, unit in requests:
         mechanism = TABLE if epsilon == "k" else noised(epsilon)
         new = standing(mechanism, period, unit=unit)
-        there = {number: one.standing for number, one in book.kept.items()} | {0: new}
-        if TABLE in [one.mechanism for one in there.values()] and any(
+        there = {number: kept.standing for number, kept in book.kept.items()} | {0: new}
+        if TABLE in [present.mechanism for present in there.values()] and any(
             len(group) > 1 and TABLE in [there[number].mechanism for number in group] for group in connected(there)
         ):
             continue  # refused for differencing
         exceeded = False
-        for held, one in itertools.product(all_windows(there, days), {one.unit for one in there.values()}):
-            total = measured(there, held, one, OneDayProtected())
+        for in_window, charged_unit in itertools.product(
+            all_windows(there, days), {present.unit for present in there.values()}
+        ):
+            total = measured(there, in_window, charged_unit, OneDayProtected())
             for measure in budget.measures:
                 guarantee = total if measure == "partial_knowledge" else total.worst_case
                 exceeded |= bool(total.parts) and not guarantee.delta(allowed) <= 1e-6
@@ -294,7 +296,7 @@ def test_no_window_of_any_unit_ever_holds_more_than_is_allowed(asked, days, allo
 
 def test_bounded_dependence_is_held_to_the_budget():
     book = opened(Budget(2.0, 1e-5, part="partial_knowledge"), evidence=(BoundedDependence(0.1),))
-    one = best(TABLE)
+    alone = best(TABLE)
     charged = 0
     while charged < 10:
         try:
@@ -306,7 +308,7 @@ def test_bounded_dependence_is_held_to_the_budget():
     assert book.total().delta(2.0) <= 1e-5
     more = compose([(certified(TABLE, ATTACKER, "presence"), charged + 1)], BoundedDependence(0.1))
     assert more.delta(2.0) > 1e-5
-    assert one < 2.0
+    assert alone < 2.0
 
 
 # Work -----------------------------------------------------------------------------------------------------------------
@@ -334,11 +336,18 @@ def test_postgresql_keeps_the_same_state_and_refuses_the_same(postgres_url):
     terms = Terms(budgets=(Budget(1.0, 0), Budget(0.6, 0, window_days=3)))
     database = open_database(postgres_url)
     books = [Book(terms), Book(terms, database=database)]
-    asked = [(0.2, day(1)), (0.2, f"{day(3)}/{day(5)}"), (0.1, day(3)), (0.3, day(4)), (0.1, "wave 1"), (0.2, day(28))]
-    told = []
+    requests = [
+        (0.2, day(1)),
+        (0.2, f"{day(3)}/{day(5)}"),
+        (0.1, day(3)),
+        (0.3, day(4)),
+        (0.1, "wave 1"),
+        (0.2, day(28)),
+    ]
+    outcomes = []
     for book in books:
         heard = []
-        for epsilon, period in asked:
+        for epsilon, period in requests:
             try:
                 book.add(noised(epsilon), period)
             except BudgetExceededError as error:
@@ -347,9 +356,9 @@ def test_postgresql_keeps_the_same_state_and_refuses_the_same(postgres_url):
         book.recertify(sorted(book.kept)[0], AttackerModel(p_max=0.3, p_min=0.3, unknown=100))
         book.add(noised(0.1), f"{day(2)}/{day(4)}", unit=("owner",))
         book.verify()
-        told.append((heard, book.state(), book.total("tailnum").sentence()))
-    assert told[0] == told[1]
-    assert told[0][0]
+        outcomes.append((heard, book.state(), book.total("tailnum").sentence()))
+    assert outcomes[0] == outcomes[1]
+    assert outcomes[0][0]
     database.execute("UPDATE entry SET kind = 'noised'")
     with pytest.raises(LedgerError, match="altered"):
         books[1].verify()

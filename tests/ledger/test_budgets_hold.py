@@ -149,21 +149,21 @@ HAIR = 1e-12
     ),
 )
 @settings(max_examples=few(35), deadline=None)
-def test_no_total_is_above_a_budget(asked, evidence, limits):
+def test_no_total_is_above_a_budget(requests, evidence, limits):
     budgets = tuple(Budget(epsilon, delta, part=part) for epsilon, delta, part in limits)
     book = Book(Terms(evidence=evidence, budgets=budgets))
-    for mechanism, attacker, period, protects, unit, again in asked:
+    for mechanism, attacker, period, protects, unit, again in requests:
         with suppress(*REFUSED, ValueError):
             book.add(mechanism, period, attacker=attacker, protects=protects, unit=unit)
         if again == 0 and book.kept:
             with suppress(*REFUSED, ValueError):
                 book.recertify(max(book.kept), LEAKS[1])
-        for one in {kept.standing.unit for kept in book.kept.values()}:
-            total = book.total(one)
+        for charged_unit in {kept.standing.unit for kept in book.kept.values()}:
+            total = book.total(charged_unit)
             for budget in budgets:
                 for measure in budget.measures:
-                    held = total if measure == "partial_knowledge" else total.worst_case
-                    assert held.delta(budget.epsilon * (1 + HAIR)) <= budget.delta
+                    guarantee = total if measure == "partial_knowledge" else total.worst_case
+                    assert guarantee.delta(budget.epsilon * (1 + HAIR)) <= budget.delta
     book.verify()
 
 
@@ -211,14 +211,14 @@ def test_a_bolder_certificate_is_held_to_the_budgets():
 
 
 def test_of_crossing_certificates_the_largest_is_held_to_the_budgets():
-    one = AttackerModel(p_max=0.5)
-    other = AttackerModel(p_max=0.3, known=20, influence="active")
-    first, second = (certified(TABLE, attacker, "presence") for attacker in (one, other))
+    passive = AttackerModel(p_max=0.5)
+    active = AttackerModel(p_max=0.3, known=20, influence="active")
+    first, second = (certified(TABLE, attacker, "presence") for attacker in (passive, active))
     crossing = [first.delta(epsilon) - second.delta(epsilon) for epsilon in (0.1, 0.5, 1.0, 2.0, 5.0)]
     assert min(crossing) < 0 < max(crossing)
     book = opened(max(first.epsilon(1e-6), second.epsilon(1e-6)) + 0.01)
-    entry = book.add(TABLE, day(1), attacker=one)
-    book.recertify(entry, other)
+    entry = book.add(TABLE, day(1), attacker=passive)
+    book.recertify(entry, active)
     assert book.total().epsilon(1e-6) == max(first.epsilon(1e-6), second.epsilon(1e-6))
     state = book.state()
     with pytest.raises(BudgetExceededError, match="The table keeps the certificate"):

@@ -43,25 +43,25 @@ def nothing_remembered(monkeypatch):
 @pytest.fixture
 def sums(monkeypatch):
     """Record what is added up."""
-    found = []
-    monkeypatch.setattr(sys.modules[__name__], "SUMS", found)
-    return found
+    recorded = []
+    monkeypatch.setattr(sys.modules[__name__], "SUMS", recorded)
+    return recorded
 
 
-def afresh(held, evidence, budget):
-    total = add_up(held, PARTS, evidence, beside_others=False)
+def afresh(bundles, evidence, budget):
+    total = add_up(bundles, PARTS, evidence, beside_others=False)
     return all(
         (total if measure == "partial_knowledge" else total.worst_case).delta(budget.epsilon) <= budget.delta
         for measure in budget.measures
     )
 
 
-def answer(held, evidence, budget, *, others=False):
-    def total_of(some):
-        SUMS.append(dict(some))
-        return add_up(some, PARTS, evidence, beside_others=others)
+def answer(bundles, evidence, budget, *, others=False):
+    def total_of(counted):
+        SUMS.append(dict(counted))
+        return add_up(counted, PARTS, evidence, beside_others=others)
 
-    return fits_budget(held, budget, total_of, (evidence, others))
+    return fits_budget(bundles, budget, total_of, (evidence, others))
 
 
 @thinned(2)
@@ -73,11 +73,11 @@ def test_the_answers_are_those_of_adding_up(seed):
         # Noise has parts that add up without evidence; the others do with it.
         evidence = draw.choice([(), *kinds])
         keys = draw.sample(["counts", "more"] if not evidence else sorted(PARTS), draw.choice([1, 1, 2]))
-        held = Counter({ALONE[key]: draw.randrange(1, 120) for key in keys})
+        bundles = Counter({ALONE[key]: draw.randrange(1, 120) for key in keys})
         budget = draw.choice(BUDGETS)
         for _ in range(4):
-            assert answer(held, evidence, budget) == afresh(held, evidence, budget)
-            held[ALONE[draw.choice(keys)]] += draw.choice([1, 1, 7, 40])
+            assert answer(bundles, evidence, budget) == afresh(bundles, evidence, budget)
+            bundles[ALONE[draw.choice(keys)]] += draw.choice([1, 1, 7, 40])
 
 
 @pytest.mark.parametrize("budget", BUDGETS[:3])
@@ -104,9 +104,9 @@ def test_a_single_question_takes_one_sum(sums):
 
 
 def test_what_fits_is_remembered_for_its_own_question_only(sums):
-    held, fewer = {ALONE["counts"]: 100}, {ALONE["counts"]: 5}
+    bundles, fewer = {ALONE["counts"]: 100}, {ALONE["counts"]: 5}
     evidence = (IndependentGivenHabits(),)
-    assert answer(held, evidence, BUDGETS[1])
+    assert answer(bundles, evidence, BUDGETS[1])
     del sums[:]
     assert answer(fewer, evidence, BUDGETS[1])
     assert not sums

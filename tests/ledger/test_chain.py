@@ -354,8 +354,8 @@ def test_a_certificate_that_names_another_head_is_found(path):
 
     with Ledger.open(path, evidence=IndependentGivenHabits()) as ledger:
         publish(ledger)
-        made = certificate().in_context(Context(period="2014", head="f" * 64))
-        ledger.reserve("other", standing(period="2014"), lambda alone, head: made)
+        offered = certificate().in_context(Context(period="2014", head="f" * 64))
+        ledger.reserve("other", standing(period="2014"), lambda alone, head: offered)
         with pytest.raises(LedgerError, match="another head"):
             ledger.verify(contents=False)
 

@@ -22,7 +22,7 @@ FRAME = pd.DataFrame({"uid": range(50)})
 BUDGET = pkdp.Budget(1.0, 1e-6, part="worst_case")
 
 
-def asked(ledger: Ledger, noise: float | None, run: Any = None) -> Publication:
+def publication(ledger: Ledger, noise: float | None, run: Any = None) -> Publication:
     mechanism = pkdp.Count(k=20) if noise is None else pkdp.Count(noise=pkdp.GeometricNoise(noise))
     question = Question(mechanism=mechanism, unit="uid", period="2020", label=f"with {noise}")
     return Publication(question=question, attacker=pkdp.AttackerModel(p_max=0.1), ledger=ledger, run=run)
@@ -38,11 +38,11 @@ def test_it_is_the_same_charge(tmp_path: Path) -> None:
     for name, run in (("here", None), ("elsewhere", copied)):
         with Ledger.open(tmp_path / name, budget=BUDGET) as ledger:
             for noise in (0.25, 0.5):
-                asked(ledger, noise, run).reserve()
+                publication(ledger, noise, run).reserve()
             with pytest.raises(
                 BudgetExceededError, match=r"prior: epsilon = 0\.75, requested: 0\.375, together: 1\.13"
             ):
-                asked(ledger, 0.375, run).reserve()
+                publication(ledger, 0.375, run).reserve()
             charged.append([(entry.key, entry.certificate, entry.row.part) for entry in ledger.entries()])
             ledger.verify()
     assert len(charged[0]) == 2
@@ -61,11 +61,11 @@ def test_the_ledger_is_free_meanwhile_and_the_budget_holds_for_what_others_charg
                 sums.append(work)
             result = copied(work)
             if len(sums) == 1:  # from another connection, which waits for no lock
-                asked(other, 0.75).reserve()
+                publication(other, 0.75).reserve()
             return result
 
         with pytest.raises(BudgetExceededError, match=r"prior: epsilon = 0\.75, requested: 0\.5, together: 1\.25"):
-            asked(ledger, 0.5, run).reserve()
+            publication(ledger, 0.5, run).reserve()
         assert len(sums) == 2
         assert [entry.label for entry in ledger.entries(given_back=True)] == ["with 0.75"]
         ledger.verify()
@@ -82,7 +82,7 @@ def test_a_new_certificate_is_held_to_the_budget_while_the_ledger_is_free(tmp_pa
 
     budget = pkdp.Budget(4.0, 1e-6, part="partial_knowledge")
     with Ledger.open(tmp_path / "ledger", budget=budget) as ledger, Ledger.open(tmp_path / "ledger") as other:
-        first = asked(ledger, None)
+        first = publication(ledger, None)
         publish(lambda: FRAME, first)
         weaker = replace(first, attacker=pkdp.AttackerModel(p_max=0.2), run=run)
         again = publish(lambda: FRAME, weaker)
@@ -99,9 +99,9 @@ def test_a_new_certificate_is_held_to_the_budget_while_the_ledger_is_free(tmp_pa
 
 def test_what_may_not_stand_beside_others_is_refused_before_anything_is_computed(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "ledger") as ledger:
-        asked(ledger, 0.5).reserve()
+        publication(ledger, 0.5).reserve()
         with pytest.raises(DifferencingError):
-            asked(ledger, None, lambda _: pytest.fail("computed")).reserve()
+            publication(ledger, None, lambda _: pytest.fail("computed")).reserve()
 
 
 def test_threads_that_charge_at_once_stay_within_the_budget(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_threads_that_charge_at_once_stay_within_the_budget(tmp_path: Path) -> N
                 return result
 
             try:
-                asked(ledger, noise, run).reserve()
+                publication(ledger, noise, run).reserve()
                 outcomes.append("charged")
             except BudgetExceededError:
                 outcomes.append("refused")

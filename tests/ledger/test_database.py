@@ -95,7 +95,7 @@ def test_a_locked_ledger_is_a_temporary_error_and_nothing_is_charged(path):
 
 @pytest.mark.usefixtures("no_waiting")
 def test_the_write_lock_is_taken_before_anything_is_looked_at(path):
-    with Ledger.open(path) as one, Ledger.open(path) as other, one.records.database.transaction("default"):
+    with Ledger.open(path) as ledger, Ledger.open(path) as other, ledger.records.database.transaction("default"):
         with pytest.raises(TemporaryError):
             publish(other)
         assert other.find("key") is None
@@ -224,11 +224,11 @@ def test_a_missing_driver_is_named_with_its_extra(monkeypatch):
 
 
 def test_no_driver_is_imported_for_a_file(path):
-    asked = (
+    code = (
         "import sys; from pkdp_pipeline.ledger import Ledger; Ledger.open(sys.argv[1]).close(); "
         "print({'psycopg'} & set(sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", asked, str(path)], check=True, text=True, stdout=subprocess.PIPE)
+    done = subprocess.run([sys.executable, "-c", code, str(path)], check=True, text=True, stdout=subprocess.PIPE)
     assert done.stdout.strip() == "set()"
 
 
@@ -260,15 +260,15 @@ def test_a_ledger_that_is_taken_away_while_open_charges_nothing(path, tmp_path, 
 
 
 def test_a_snapshot_sees_one_state_and_holds_nobody_up(path):
-    with Ledger.open(path) as one, Ledger.open(path) as other:
-        with one.records.database.snapshot():
-            assert list(one.entries()) == []
+    with Ledger.open(path) as ledger, Ledger.open(path) as other:
+        with ledger.records.database.snapshot():
+            assert list(ledger.entries()) == []
             publish(other)
-            assert list(one.entries()) == []
+            assert list(ledger.entries()) == []
             with pytest.raises(LedgerError, match="readonly"):
-                one.records.database.execute("DELETE FROM dataset")
-        assert len(list(one.entries())) == 1
-        assert publish(one)[1]
+                ledger.records.database.execute("DELETE FROM dataset")
+        assert len(list(ledger.entries())) == 1
+        assert publish(ledger)[1]
 
 
 def test_a_failed_transaction_leaves_nothing_open(path):
@@ -342,10 +342,10 @@ def test_statements_are_split_where_they_end():
 def test_look_ups_use_an_index(path, monkeypatch):
     with Ledger.open(path) as ledger:
         publish(ledger)
-        execute, asked = ledger.records.database.execute, []
+        execute, statements = ledger.records.database.execute, []
 
         def recorded(sql, **parameters):
-            asked.append((sql, parameters))
+            statements.append((sql, parameters))
             return execute(sql, **parameters)
 
         monkeypatch.setattr(ledger.records.database, "execute", recorded)
@@ -355,8 +355,8 @@ def test_look_ups_use_an_index(path, monkeypatch):
         ledger.beside(standing())
         ledger.beside(standing(period="a label"))
         reserve(ledger, what=standing(noised=True))
-        assert len(asked) >= 8
-        for sql, parameters in asked:
+        assert len(statements) >= 8
+        for sql, parameters in statements:
             plan = " ".join(row[3] for row in execute("EXPLAIN QUERY PLAN " + sql, **parameters))
             assert "SCAN" not in plan, sql
             assert "TEMP B-TREE" not in plan, sql

@@ -170,7 +170,7 @@ def test_another_day_needs_evidence_where_one_is_noiseless(new, old):
         "noise",
     ):
         assert words in message
-    assert ("OncePerUnit" in message) == all(isinstance(one, Histogram) for one in (new, old))
+    assert ("OncePerUnit" in message) == all(isinstance(mechanism, Histogram) for mechanism in (new, old))
     assert "one after the other" in refusal(*pair, evidence=BoundedParticipation(3))
     for evidence in (
         HABITS,

@@ -44,23 +44,23 @@ def ledger():
 
 
 def total(ledger, attacker=TOLD, **more):
-    asked = {"unit": "id", "period": DAY, "protects": "value", **more}
-    return PEOPLE.pkdp.count(attacker=attacker, ledger=ledger, **asked)
+    terms = {"unit": "id", "period": DAY, "protects": "value", **more}
+    return PEOPLE.pkdp.count(attacker=attacker, ledger=ledger, **terms)
 
 
 def table(ledger, attacker=TOLD, **more):
-    asked = {"unit": "id", "period": DAY, "protects": "value", "k": 50, **more}
-    return PEOPLE.pkdp.histogram("cell", attacker=attacker, ledger=ledger, **asked)
+    terms = {"unit": "id", "period": DAY, "protects": "value", "k": 50, **more}
+    return PEOPLE.pkdp.histogram("cell", attacker=attacker, ledger=ledger, **terms)
 
 
 def noised(ledger, attacker=TOLD, **more):
     return table(ledger, attacker, k=None, noise=pkdp.GeometricNoise(0.5), domain=["a", "b", "c"], **more)
 
 
-def same(one, other):
+def same(first, second):
     for epsilon in (0.0, 0.3, 1.0, 2.0):
-        assert one.delta(epsilon) == other.delta(epsilon)
-        assert one.worst_case.delta(epsilon) == other.worst_case.delta(epsilon)
+        assert first.delta(epsilon) == second.delta(epsilon)
+        assert first.worst_case.delta(epsilon) == second.worst_case.delta(epsilon)
 
 
 def unchanged(ledger, act, error=DifferencingError):
@@ -76,8 +76,8 @@ def unchanged(ledger, act, error=DifferencingError):
 
 @pytest.mark.parametrize("total_first", [True, False])
 def test_a_census_day_promises_what_theorem_c_does(ledger, total_first):
-    made = [total(ledger), table(ledger)] if total_first else [table(ledger), total(ledger)]
-    number, histogram = made if total_first else made[::-1]
+    releases = [total(ledger), table(ledger)] if total_first else [table(ledger), total(ledger)]
+    number, histogram = releases if total_first else releases[::-1]
     alone = certify(TABLE, SURE, protects="value")
     assert number.table["count"].tolist() == [170]
     same(histogram.certificate, alone)
@@ -94,9 +94,9 @@ def test_a_census_day_promises_what_theorem_c_does(ledger, total_first):
 
 
 def test_a_total_by_itself_is_published_as_what_is_known(ledger):
-    made = total(ledger)
-    assert made.certificate.epsilon(0.0) == 0.0
-    same(ledger.total(), made.certificate)
+    release = total(ledger)
+    assert release.certificate.epsilon(0.0) == 0.0
+    same(ledger.total(), release.certificate)
     assert next(iter(ledger.entries())).label == "total"
 
 
@@ -157,8 +157,8 @@ def test_a_promise_in_between_counts_too(ledger):
 
 
 def test_a_reservation_that_nobody_saw_has_promised_nothing(ledger):
-    asked = {"mechanism": TABLE, "unit": "id", "by": "cell", "period": DAY, "protects": "value"}
-    Publication(question=Question(**asked), attacker=SURE, ledger=ledger).reserve()
+    terms = {"mechanism": TABLE, "unit": "id", "by": "cell", "period": DAY, "protects": "value"}
+    Publication(question=Question(**terms), attacker=SURE, ledger=ledger).reserve()
     table(ledger)
     assert total(ledger).table["count"].tolist() == [170]
     assert len(list(ledger.entries(given_back=True))) == 3
@@ -188,8 +188,10 @@ def test_recertifications_that_know_the_total_pass(ledger):
 
 
 def test_replays_and_revisions(ledger):
-    made = [total(ledger), noised(ledger)]
-    assert [one.to_bytes() for one in (total(ledger), noised(ledger))] == [one.to_bytes() for one in made]
+    releases = [total(ledger), noised(ledger)]
+    assert [release.to_bytes() for release in (total(ledger), noised(ledger))] == [
+        release.to_bytes() for release in releases
+    ]
     assert "let the first release stand" in unchanged(ledger, lambda: total(ledger, revise=True))
     noised(ledger, revise=True)
     assert ledger.total().worst_case.epsilon(0.0) == 2.0
@@ -198,8 +200,8 @@ def test_replays_and_revisions(ledger):
 
 def test_an_exact_count_is_another_request_than_the_total(ledger):
     counted = {"mechanism": Count(), "unit": "id", "period": DAY}
-    one, other = Question(**counted), Question(**counted, protects="value")
-    assert one.key("census") != other.key("census")
+    question, other = Question(**counted), Question(**counted, protects="value")
+    assert question.key("census") != other.key("census")
     total(ledger)
     exact = pkdp.AttackerModel(p_min=0.1, p_max=0.9, unknown=1000)
     unchanged(ledger, lambda: total(ledger, exact, protects="presence"))
@@ -209,9 +211,9 @@ def test_an_exact_count_is_another_request_than_the_total(ledger):
 def test_a_reservation_that_is_pending_counts(ledger, total_first):
     def pending(mechanism, **more):
         question = Question(mechanism=mechanism, unit="id", period=DAY, protects="value", **more)
-        return Publication(question=question, **asked).reserve()
+        return Publication(question=question, **terms).reserve()
 
-    asked = {"attacker": TOLD, "ledger": ledger}
+    terms = {"attacker": TOLD, "ledger": ledger}
     if total_first:
         pending(Count())
         unchanged(ledger, lambda: table(ledger, SURE))
@@ -255,9 +257,9 @@ def test_a_total_that_is_given_back_leaves_no_trace(ledger):
 )
 @pytest.mark.parametrize("total_first", [True, False])
 def test_a_total_of_other_people_is_refused(ledger, more, words, total_first):
-    one, other = (total, noised) if total_first else (noised, total)
-    one(ledger)
-    assert words in unchanged(ledger, lambda: other(ledger, **more))
+    first, second = (total, noised) if total_first else (noised, total)
+    first(ledger)
+    assert words in unchanged(ledger, lambda: second(ledger, **more))
 
 
 def test_tables_of_a_data_set_have_totals_of_their_own():
@@ -316,7 +318,7 @@ def test_a_noised_table_says_what_may_stand_beside_it(ledger):
 # What adds up -------------------------------------------------------------------------------------------------
 
 
-def told(book, mechanism, period=DAY, attacker=TOLD):
+def added(book, mechanism, period=DAY, attacker=TOLD):
     return book.add(mechanism, period, attacker=attacker, protects="value")
 
 
@@ -326,12 +328,12 @@ def told(book, mechanism, period=DAY, attacker=TOLD):
 def test_a_total_takes_nothing_from_what_is_given_it(several, place):
     with_total, without = Book(), Book()
     if place == 0:
-        told(with_total, Count())
+        added(with_total, Count())
     for number, mechanism in enumerate(several):
         for book in (with_total, without):
-            told(book, mechanism, attacker=pkdp.AttackerModel(p_max_between=0.6 + number / 10, leakage=TOTAL))
+            added(book, mechanism, attacker=pkdp.AttackerModel(p_max_between=0.6 + number / 10, leakage=TOTAL))
     if place == -1:
-        told(with_total, Count())
+        added(with_total, Count())
     same(with_total.total(), without.total())
     assert with_total.total().has_partial_knowledge is (len(several) == 1 and several != (NOISED,))
     with_total.verify()
@@ -340,8 +342,8 @@ def test_a_total_takes_nothing_from_what_is_given_it(several, place):
 def test_nothing_else_may_stand_beside_a_table_because_a_total_does():
     for mechanism in (TABLE, NOISED, THRESHOLDED):
         book = Book()
-        told(book, TABLE)
-        told(book, Count())
+        added(book, TABLE)
+        added(book, Count())
         with pytest.raises(DifferencingError):
             book.add(mechanism, DAY, attacker=TOLD, protects="value", by=("other",))
 
@@ -350,9 +352,9 @@ def test_nothing_else_may_stand_beside_a_table_because_a_total_does():
 def test_days_of_totals_and_tables_add_up_under_habits(days):
     book, tables = (Book(Terms(evidence=(IndependentGivenHabits(),))) for _ in range(2))
     for day in range(1, days + 1):
-        told(book, Count(), f"2021-03-{day:02d}")
-        for one in (book, tables):
-            told(one, TABLE, f"2021-03-{day:02d}")
+        added(book, Count(), f"2021-03-{day:02d}")
+        for account in (book, tables):
+            added(account, TABLE, f"2021-03-{day:02d}")
     if days > 1:  # a single table's own numbers need no convolution
         same(book.total(), tables.total())
     same(book.total(evidence=OneDayProtected()), tables.total(evidence=OneDayProtected()))
@@ -370,20 +372,20 @@ def test_days_of_totals_and_tables_add_up_under_habits(days):
 def test_noised_days_with_totals_need_no_evidence_and_claim_what_noise_gives():
     """Another day's total may tell in which cell a person is on this one, so only the noise is left."""
     book = Book()
-    told(book, THRESHOLDED, "2021-03-01")
+    added(book, THRESHOLDED, "2021-03-01")
     assert book.total().has_partial_knowledge
-    told(book, Count(), "2021-03-02")
+    added(book, Count(), "2021-03-02")
     assert not book.total().has_partial_knowledge
     same(book.total(), certify(THRESHOLDED, TOLD.against_anyone(), protects="value"))
-    told(book, NOISED, "2021-03-02")
+    added(book, NOISED, "2021-03-02")
     expected = Book()
-    told(expected, THRESHOLDED, "2021-03-01")
-    told(expected, NOISED, "2021-03-02")
+    added(expected, THRESHOLDED, "2021-03-01")
+    added(expected, NOISED, "2021-03-02")
     same(book.total(), expected.total())
     with pytest.raises(DifferencingError, match="one after the other"):
         book.add(NOISED, "2021-03-03")
     with pytest.raises(DifferencingError, match="one after the other"):
-        told(book, TABLE, "2021-03-03")
+        added(book, TABLE, "2021-03-03")
     with pytest.raises(DifferencingError, match="one after the other"):
         book.add(NOISED, "2021-03-03", attacker=TOLD, protects="value", unit=("owner",))
     book.verify()
@@ -423,15 +425,15 @@ def test_the_refusal_across_days_names_the_release_that_is_in_the_way(ledger):
             assert way in words
             assert ("leakage=pkdp.Leakage.total()" in words) is (way == "is published; a release")
             named = [(entry.standing, SURE if entry.period == DAY else TOLD) for entry in other.entries()]
-            asked = standing(Count(), "2021-03-02", unit=("id",), protects="value")
+            new_standing = standing(Count(), "2021-03-02", unit=("id",), protects="value")
             with pytest.raises(DifferencingError, match=way):
-                check_differencing(asked, named, dataset="census", attacker=TOLD)
+                check_differencing(new_standing, named, dataset="census", attacker=TOLD)
 
 
 def test_bounded_dependence_counts_a_total_like_any_release():
     book = Book(Terms(evidence=(BoundedDependence(0.25),)))
-    told(book, TABLE)
-    told(book, Count())
+    added(book, TABLE)
+    added(book, Count())
     assert book.total().releases == 2
     with pytest.raises(NoEvidenceError):
         book.total(evidence=OncePerUnit())
@@ -457,11 +459,11 @@ def test_bounded_dependence_takes_back_no_promise():
 
 def test_what_bounded_dependence_let_in_does_not_add_up_without_it():
     book = Book(Terms(evidence=(BoundedDependence(0.25),)))
-    told(book, Count())
+    added(book, Count())
     with pytest.raises(DifferencingError):
         book.add(TABLE, DAY, attacker=SURE, protects="value")
-    told(book, TABLE)
-    told(book, TABLE)
+    added(book, TABLE)
+    added(book, TABLE)
     with pytest.raises(NoEvidenceError, match="do not add up"):
         book.total(evidence=())
 
@@ -470,19 +472,19 @@ def test_a_total_is_free_of_charge():
     """Two times the noise is the budget to the last bit; the total is nothing on top."""
     book = Book(Terms(budgets=(Budget(2.0, 0.0),)))
     for mechanism in (NOISED, Count(), NOISED):
-        told(book, mechanism)
+        added(book, mechanism)
     assert book.total().worst_case.epsilon(0.0) == 2.0
     with pytest.raises(BudgetExceededError):
-        told(book, NOISED)
+        added(book, NOISED)
     strict = Book(Terms(budgets=(Budget(0.9, 1e-6, part="partial_knowledge"),)))
     exact = Histogram(k=90)
-    told(strict, exact)
-    told(strict, Count())
+    added(strict, exact)
+    added(strict, Count())
     assert strict.total().epsilon(1e-6) <= 0.9
     small = Book(Terms(budgets=(Budget(0.8, 1e-6, part="partial_knowledge"),)))
-    told(small, Count())
+    added(small, Count())
     with pytest.raises(BudgetExceededError):
-        told(small, exact)
+        added(small, exact)
 
 
 def test_without_leakage_a_charge_does_not_grow_with_the_ledger():
@@ -491,7 +493,7 @@ def test_without_leakage_a_charge_does_not_grow_with_the_ledger():
 
     def charge(number):
         for _ in range(number):
-            told(book, NOISED, f"{2000 + next(days)}-01-01", attacker=SURE)
+            added(book, NOISED, f"{2000 + next(days)}-01-01", attacker=SURE)
 
     def work():
         steps[0] = 0
@@ -532,24 +534,24 @@ PERIODS = st.sampled_from(["2021-03-01"] * 4 + ["2021-03-02", "2021-03-01/2021-0
 PLACES = st.tuples(PERIODS, st.sampled_from([("id",)] * 6 + [("owner",)]), st.sampled_from([None] * 6 + ["births"]))
 
 
-def allowed(asked, standing_by, *, covered):
+def allowed(new, standing_by, *, covered):
     """Return what the rule says, group by group and release by release; nothing of the library's is used but dates."""
-    group, rest = [asked], list(standing_by)
-    while near := [one for one in rest if any(overlaps(one, other) for other in group)]:
-        group, rest = group + near, [one for one in rest if one not in near]
+    group, rest = [new], list(standing_by)
+    while overlapping := [request for request in rest if any(overlaps(request, other) for other in group)]:
+        group, rest = group + overlapping, [request for request in rest if request not in overlapping]
     kinds = [kind for kind, *_ in group]
     others = [kind for kind in kinds if kind != "total"]
     if len(group) > 1:
         if "total" in kinds:
-            if kinds.count("total") > 1 or "count" in kinds or not all(one[2].leakage for one in group):
+            if kinds.count("total") > 1 or "count" in kinds or not all(request[2].leakage for request in group):
                 return False
-            if len({one[4] for one in group}) > 1:
+            if len({request[4] for request in group}) > 1:
                 return False
             if "table" in others and len(others) > 1:
                 return False
         elif "table" in kinds:
             return False
-        several = kinds.count("count") > 1 or "noised" in kinds or len({one[4][1] for one in group}) > 1
+        several = kinds.count("count") > 1 or "noised" in kinds or len({request[4][1] for request in group}) > 1
         if "count" in kinds and several:
             return False
     if covered or not rest:
@@ -559,11 +561,11 @@ def allowed(asked, standing_by, *, covered):
         return False
     if all(kind != "total" for kind, *_ in everything):
         return True
-    return all(one[2].leakage for one in everything) and len({one[4][1] for one in everything}) == 1
+    return all(request[2].leakage for request in everything) and len({request[4][1] for request in everything}) == 1
 
 
-def overlaps(one, other):
-    return Period.parse(one[4][0]).overlaps(Period.parse(other[4][0]))
+def overlaps(first, second):
+    return Period.parse(first[4][0]).overlaps(Period.parse(second[4][0]))
 
 
 @examples(quick=10, full=1500)
@@ -575,41 +577,43 @@ def test_the_rule_is_what_a_small_oracle_says(examples, evidence):
         book, stand = Book(Terms(evidence=evidence)), []
         for (kind, mechanism, attacker, protects), place in sequence:
             period, unit, table = place
-            asked = (kind, mechanism, attacker, protects, place)
+            request = (kind, mechanism, attacker, protects, place)
             new = standing(mechanism, period, unit=unit, table=table, protects=protects)
             before = book.state()
-            expected = allowed(asked, stand, covered=bool(evidence))
-            beside = [(one, other) for one, other in ((other[5], other[2]) for other in stand)]
+            expected = allowed(request, stand, covered=bool(evidence))
+            beside = [(present, other) for present, other in ((other[5], other[2]) for other in stand)]
             try:
                 check_differencing(new, beside, dataset="flights", evidence=evidence, attacker=attacker)
             except DifferencingError:
-                assert not expected, asked
+                assert not expected, request
             else:
-                assert expected, asked
+                assert expected, request
             try:
                 book.add(mechanism, period, attacker=attacker, protects=protects, unit=unit, table=table)
             except DifferencingError:
-                assert not expected, asked
+                assert not expected, request
                 assert book.state() == before
             except NoEvidenceError:
                 assert expected
                 # Without evidence, only what is told and what protects presence do not add up.
-                assert evidence or {bool(one[2].leakage) for one in (*stand, asked)} == {True, False}
+                assert evidence or {bool(present[2].leakage) for present in (*stand, request)} == {True, False}
                 assert book.state() == before
             else:
-                assert expected, asked
-                stand.append((*asked, new))
+                assert expected, request
+                stand.append((*request, new))
         book.verify()
-        for unit in {one[4][1] for one in stand} if not evidence else ():
-            found = book.total(unit)
-            own = [one for one in stand if one[4][1] == unit and one[0] != "total"]
-            if any(one[0] == "total" for one in stand) and len(own) > 1:
-                assert not found.has_partial_knowledge
+        for unit in {present[4][1] for present in stand} if not evidence else ():
+            of_unit = book.total(unit)
+            own = [present for present in stand if present[4][1] == unit and present[0] != "total"]
+            if any(present[0] == "total" for present in stand) and len(own) > 1:
+                assert not of_unit.has_partial_knowledge
             for kind, mechanism, attacker, protects, *_ in own:
                 if kind in ("pure", "noised"):
                     # All of them tell no less than the noise of one does.
-                    one = certify(mechanism, attacker.against_anyone(), protects=protects).worst_case
-                    assert found.worst_case_bound is None or found.worst_case.delta(0.0) >= one.delta(0.0) * (1 - 1e-9)
+                    worst = certify(mechanism, attacker.against_anyone(), protects=protects).worst_case
+                    assert of_unit.worst_case_bound is None or of_unit.worst_case.delta(0.0) >= worst.delta(0.0) * (
+                        1 - 1e-9
+                    )
 
     run()
 
@@ -647,10 +651,10 @@ def test_whatever_happens_nothing_is_claimed_that_a_total_takes():
     @settings(max_examples=400, deadline=None, database=None)
     def run(steps):
         with pkdp.Ledger.open(":memory:", dataset="census") as ledger:
-            for one in steps:
+            for drawn_step in steps:
                 before = [(entry.sequence, entry.hash) for entry in ledger.entries()]
                 try:
-                    step(ledger, *one)
+                    step(ledger, *drawn_step)
                 except PkdpError:
                     assert before == [(entry.sequence, entry.hash) for entry in ledger.entries()]
                 check(ledger)
@@ -664,21 +668,21 @@ def check(ledger):
     charged = [ReleaseCertificate.from_json(entry.certificate) for entry in ledger.entries()]
     if not charged:
         return
-    totals = [one for one in charged if isinstance(one.mechanism, Count)]
-    others = [one for one in charged if not isinstance(one.mechanism, Count)]
+    totals = [certificate for certificate in charged if isinstance(certificate.mechanism, Count)]
+    others = [certificate for certificate in charged if not isinstance(certificate.mechanism, Count)]
     assert len(totals) <= 1
     if totals and others:
-        assert all(one.attacker.total_is_known and one.protects == "value" for one in charged)
+        assert all(certificate.attacker.total_is_known and certificate.protects == "value" for certificate in charged)
     assert len(others) <= 1 or all(other.mechanism == THRESHOLDED for other in others)
-    if len({one.protects for one in charged}) > 1:
+    if len({certificate.protects for certificate in charged}) > 1:
         return
-    found = ledger.total("id")
+    composed = ledger.total("id")
     if len(others) == 1:  # it counts with the boldest certificate that it ever had
-        assert all(found.delta(epsilon) >= others[0].delta(epsilon) for epsilon in (0.0, 0.3, 1.0, 2.0))
+        assert all(composed.delta(epsilon) >= others[0].delta(epsilon) for epsilon in (0.0, 0.3, 1.0, 2.0))
     elif others:
-        assert not found.has_partial_knowledge
-        assert found.worst_case.parameters[0] >= (1 - 1e-9) * sum(other.worst_case.parameters[0] for other in others)
+        assert not composed.has_partial_knowledge
+        assert composed.worst_case.parameters[0] >= (1 - 1e-9) * sum(other.worst_case.parameters[0] for other in others)
     else:
-        assert found.worst_case.parameters == (0.0, 0.0)
-    for one in others:
-        assert not one.has_partial_knowledge or len(others) == 1 or not one.context.beside
+        assert composed.worst_case.parameters == (0.0, 0.0)
+    for certificate in others:
+        assert not certificate.has_partial_knowledge or len(others) == 1 or not certificate.context.beside

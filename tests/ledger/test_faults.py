@@ -125,11 +125,11 @@ def test_of_many_processes_one_publishes_and_all_show_its_bytes(location, tmp_pa
     certificate().to_json()
     children = [fork(race, location, f"process{number:02d}", tmp_path) for number in range(8)]
     assert [os.waitpid(child, 0)[1] for child in children] == [0] * 8
-    seen = [file.read_bytes() for file in tmp_path.glob("process*")]
-    winners = [said for said in seen if said.endswith(b"False")]
-    assert len(seen) == 8
+    outputs = [file.read_bytes() for file in tmp_path.glob("process*")]
+    winners = [said for said in outputs if said.endswith(b"False")]
+    assert len(outputs) == 8
     assert len(winners) == 1
-    assert {said[:9] for said in seen} == {winners[0][:9]}
+    assert {said[:9] for said in outputs} == {winners[0][:9]}
     with Ledger.open(location) as ledger:
         assert [event.kind for event in ledger.records.events()] == ["reserved", "published"]
 
@@ -470,7 +470,7 @@ def test_a_truncated_ledger_is_refused(path, filled, part):
 @pytest.mark.parametrize("tries", [60, pytest.param(5000, marks=slow)])
 def test_damaged_bytes_are_found_or_do_not_matter(path, filled, tmp_path, tries):
     head, entries = filled
-    sound, draw, found = path.read_bytes(), random.Random(7), 0
+    sound, draw, detected = path.read_bytes(), random.Random(7), 0
     for number in range(tries):
         damaged = bytearray(sound)
         start = draw.randrange(len(sound))
@@ -480,10 +480,10 @@ def test_damaged_bytes_are_found_or_do_not_matter(path, filled, tmp_path, tries)
         try:
             assert examine(path, head) == entries, number
         except LedgerError:
-            found += 1
+            detected += 1
         for beside in tmp_path.glob("ledger.sqlite-*"):
             beside.unlink()
-    assert found > tries // 4
+    assert detected > tries // 4
 
 
 def test_a_copy_without_its_log_shows_its_cut_end(path, tmp_path):

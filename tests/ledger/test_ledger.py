@@ -101,15 +101,15 @@ def test_a_reservation_that_was_left_is_taken_over_and_charged_once(path):
 
 
 def test_of_two_runs_with_one_reservation_the_first_publishes(path):
-    with Ledger.open(path) as one, Ledger.open(path) as other:
-        mine, theirs = reserve(one), reserve(other)
+    with Ledger.open(path) as ledger, Ledger.open(path) as other:
+        mine, theirs = reserve(ledger), reserve(other)
         assert mine == theirs
         first, replayed = other.publish(theirs, b"theirs", "theirs")
         assert not replayed
-        assert one.publish(mine, b"mine", "mine") == (first, True)
+        assert ledger.publish(mine, b"mine", "mine") == (first, True)
         assert first.content == b"theirs"
-        assert not one.give_back(mine)
-        assert one.find("key") == first
+        assert not ledger.give_back(mine)
+        assert ledger.find("key") == first
 
 
 def test_what_was_given_back_is_charged_no_more_and_can_be_asked_again(path):
@@ -126,18 +126,18 @@ def test_what_was_given_back_is_charged_no_more_and_can_be_asked_again(path):
 
 
 def test_a_release_whose_reservation_was_given_back_is_not_published(path):
-    with Ledger.open(path) as one, Ledger.open(path) as other:
-        mine = reserve(one)
+    with Ledger.open(path) as ledger, Ledger.open(path) as other:
+        mine = reserve(ledger)
         other.give_back(reserve(other))
         with pytest.raises(TemporaryError, match="gave its reservation back"):
-            one.publish(mine, b"bytes", "release")
+            ledger.publish(mine, b"bytes", "release")
         again = reserve(other)
         assert (again.charged.revision, again.charged.sequence > mine.charged.sequence) == (1, True)
         with pytest.raises(TemporaryError):
-            one.publish(mine, b"bytes", "release")
+            ledger.publish(mine, b"bytes", "release")
         other.publish(again, b"again", "release")
-        assert one.find("key").content == b"again"
-        one.verify(contents=False)
+        assert ledger.find("key").content == b"again"
+        ledger.verify(contents=False)
 
 
 def test_a_revision_is_one_more_release_of_the_same_key(path):
@@ -170,10 +170,10 @@ def test_a_revision_without_noise_is_refused(path):
 
 
 def test_an_offer_is_told_what_it_may_claim_and_where_the_chain_is(path):
-    told = []
+    offered = []
 
     def offer(admission, head):
-        told.append((admission, head))
+        offered.append((admission, head))
         return certificate(NOISED).worst_case_only()
 
     with Ledger.open(path) as ledger:
@@ -181,10 +181,10 @@ def test_an_offer_is_told_what_it_may_claim_and_where_the_chain_is(path):
             head = ledger.head()
             reservation = ledger.reserve(label, standing(label, noised=True), offer)
             first = label == "a"
-            assert told[-1] == (Admission(alone=first, claims=first), head)
+            assert offered[-1] == (Admission(alone=first, claims=first), head)
             assert reservation.charged.head == head
             ledger.publish(reservation, b"bytes", "release")
-        assert [entry.head for entry in ledger.entries()] == [head for _, head in told]
+        assert [entry.head for entry in ledger.entries()] == [head for _, head in offered]
 
 
 def test_an_offer_that_fails_charges_nothing(path):
@@ -211,10 +211,10 @@ def test_an_offer_may_read_the_ledger_but_not_change_it(path):
 
 
 def test_differencing_is_checked_again_inside_the_transaction(path):
-    with Ledger.open(path) as one, Ledger.open(path) as other:
-        assert admit(one.records, standing("a"), one.terms) == Admission(alone=True, claims=True)
+    with Ledger.open(path) as ledger, Ledger.open(path) as other:
+        assert admit(ledger.records, standing("a"), ledger.terms) == Admission(alone=True, claims=True)
         assert admit(other.records, standing("b"), other.terms).alone
-        publish(one, "a", standing("a"))
+        publish(ledger, "a", standing("a"))
         with pytest.raises(DifferencingError):
             publish(other, "b", standing("b"))
         assert [entry.key for entry in other.entries()] == ["a"]
@@ -249,23 +249,23 @@ def test_the_first_spelling_of_a_data_set_is_kept(path):
 
 
 def test_a_spelling_that_comes_second_is_refused_once_and_then_known(path):
-    with Ledger.open(path, dataset="Flights") as one, Ledger.open(path, dataset="flights") as other:
-        publish(one)
+    with Ledger.open(path, dataset="Flights") as ledger, Ledger.open(path, dataset="flights") as other:
+        publish(ledger)
         with pytest.raises(TemporaryError, match="'Flights'"):
             publish(other, "key")
         assert other.dataset == "Flights"
-        assert publish(other, "key") == (one.find("key"), True)
-        assert [entry.key for entry in one.entries()] == ["key"]
+        assert publish(other, "key") == (ledger.find("key"), True)
+        assert [entry.key for entry in ledger.entries()] == ["key"]
 
 
 def test_a_ledger_opened_under_another_spelling_sees_what_is_published_later(path):
-    with Ledger.open(path, dataset="Flights") as one, Ledger.open(path, dataset="flights") as other:
+    with Ledger.open(path, dataset="Flights") as ledger, Ledger.open(path, dataset="flights") as other:
         assert other.total().delta(0.0) == 0.0
-        publish(one, what=standing(noised=True))
-        assert other.total() == one.total()
+        publish(ledger, what=standing(noised=True))
+        assert other.total() == ledger.total()
         assert [entry.key for entry in other.entries()] == ["key"]
-        assert (other.dataset, other.head(), other.terms) == ("Flights", one.head(), one.terms)
-        assert other.find("key") == one.find("key")
+        assert (other.dataset, other.head(), other.terms) == ("Flights", ledger.head(), ledger.terms)
+        assert other.find("key") == ledger.find("key")
         other.verify(contents=False)
 
 
@@ -274,12 +274,12 @@ def test_a_spelling_is_not_kept_where_nothing_was_charged(path):
         assert other.dataset == "flights"
         raise NotCertifiableError("no")
 
-    with Ledger.open(path, dataset="Flights") as one, Ledger.open(path, dataset="flights") as other:
+    with Ledger.open(path, dataset="Flights") as ledger, Ledger.open(path, dataset="flights") as other:
         with pytest.raises(NotCertifiableError):
             other.reserve("key", standing(), offer)
-        publish(one)
+        publish(ledger)
         assert other.dataset == "Flights"
-        assert other.find("key") == one.find("key")
+        assert other.find("key") == ledger.find("key")
 
 
 @pytest.mark.parametrize("period", ["2013-01-02", "2013-W01", "2012-12-31/2013-01-02", "2013", "first wave"])
@@ -288,8 +288,8 @@ def test_beside_finds_what_overlaps(path, period):
         publish(ledger, "day", standing("day", noised=True))
         publish(ledger, "other day", standing("other day", period="2014-05-01", noised=True))
         publish(ledger, "label", standing("label", period="First  wave", noised=True))
-        found = {entry.key for entry in ledger.beside(standing(period=period))}
-    assert found == ({"day", "label"} if period != "first wave" else {"day", "other day", "label"})
+        overlapping_keys = {entry.key for entry in ledger.beside(standing(period=period))}
+    assert overlapping_keys == ({"day", "label"} if period != "first wave" else {"day", "other day", "label"})
 
 
 def test_a_label_overlaps_no_other_label(path):
@@ -304,12 +304,12 @@ def test_entries_come_in_order_and_can_be_read_while_publishing(path):
             publish(
                 ledger, f"key {day}", standing(period=f"2013-02-{day:02d}" if day < 29 else f"2013-03-{day - 28:02d}")
             )
-        seen = []
+        read_keys = []
         for entry in ledger.entries():
-            seen.append(entry.key)
-            if len(seen) == 1:
+            read_keys.append(entry.key)
+            if len(read_keys) == 1:
                 publish(ledger, "late", standing(period="2012-02-01"))
-        assert seen == [f"key {day}" for day in range(1, 41)] + ["late"]
+        assert read_keys == [f"key {day}" for day in range(1, 41)] + ["late"]
 
 
 def test_a_table_can_be_certified_again_and_keeps_both_certificates(path):
@@ -409,12 +409,12 @@ def test_another_ledger_does_not_hold_the_reservation(path, tmp_path):
 
 
 def test_threads_may_share_a_ledger(path):
-    seen = []
+    outcomes = []
     with Ledger.open(path, evidence=HABITS) as ledger:
 
         def work(number):
             entry, replayed = publish(ledger, "key", content=str(number).encode())
-            seen.append((entry.content, replayed))
+            outcomes.append((entry.content, replayed))
             publish(ledger, f"own {number}", standing(period=f"200{number}"))
 
         threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
@@ -422,8 +422,8 @@ def test_threads_may_share_a_ledger(path):
             thread.start()
         for thread in threads:
             thread.join()
-        assert sorted(replayed for _, replayed in seen) == [False] + [True] * 7
-        assert len({content for content, _ in seen}) == 1
+        assert sorted(replayed for _, replayed in outcomes) == [False] + [True] * 7
+        assert len({content for content, _ in outcomes}) == 1
         assert len(list(ledger.entries())) == 9
         ledger.verify(contents=False)
 
@@ -440,7 +440,7 @@ def test_an_entry_is_written_down_completely(path):
 
 def test_budgets_and_evidence_may_be_given_as_an_iterator(path):
     budget = Budget(epsilon=0.1, delta=0.0)
-    with Ledger.open(path, budget=iter([budget]), evidence=(one for one in [HABITS])) as ledger:
+    with Ledger.open(path, budget=iter([budget]), evidence=(kind for kind in [HABITS])) as ledger:
         assert (ledger.terms.budgets, ledger.terms.evidence) == ((budget,), (HABITS,))
 
 
@@ -499,15 +499,15 @@ def test_a_reservation_is_taken_over_beside_what_was_charged_meanwhile(path):
     with Ledger.open(path) as ledger:
         left = reserve(ledger, what=what)
         publish(ledger, "other", standing("other", noised=True))
-        told = []
+        offered = []
 
         def offer(admission, head):
-            told.append((admission, head))
+            offered.append((admission, head))
             return certify(what.mechanism, AttackerModel()).in_context(Context(period=what.period, head=head))
 
         again = ledger.reserve("key", what, offer)
-        assert {admission for admission, _ in told} == {Admission(alone=False, claims=False)}
-        assert again.charged.head == told[-1][1] == json.loads(again.certificate.to_json())["context"]["head"]
+        assert {admission for admission, _ in offered} == {Admission(alone=False, claims=False)}
+        assert again.charged.head == offered[-1][1] == json.loads(again.certificate.to_json())["context"]["head"]
         assert again != left
         assert ledger.reserve("key", what, offer) == again
         assert kinds(ledger) == ["reserved", "reserved", "published", "given_back", "reserved"]

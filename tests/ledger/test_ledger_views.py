@@ -51,22 +51,22 @@ def test_of_the_windows_only_those_are_left_out_that_another_one_holds(windows):
     ]
     kept = _fullest(listed)
     assert kept
-    assert all(one in listed for one in kept)
+    assert all(pair in listed for pair in kept)
     for _, window in listed:
         assert any(window <= other for _, other in kept)
 
 
 @given(st.floats(0, 1e6), st.floats(0, 1e6))
 def test_what_is_spent_and_left_adds_up_to_the_budget(allowed, spent):
-    found = re.fullmatch(r"spent (\S+) of (\S+), (?:left (\S+)|OVER BUDGET)", spent_words(allowed, spent))
-    used, most = Decimal(found[1]), Decimal(found[2])
+    parsed = re.fullmatch(r"spent (\S+) of (\S+), (?:left (\S+)|OVER BUDGET)", spent_words(allowed, spent))
+    used, most = Decimal(parsed[1]), Decimal(parsed[2])
     assert most == Decimal(repr(allowed))
     assert used >= Decimal(repr(spent))
-    assert (found[3] is None) == (spent > allowed)
-    assert len({len(group.partition(".")[2]) for group in found.groups() if group}) == 1
-    if found[3] is not None:
+    assert (parsed[3] is None) == (spent > allowed)
+    assert len({len(group.partition(".")[2]) for group in parsed.groups() if group}) == 1
+    if parsed[3] is not None:
         with localcontext(prec=400):
-            assert used + Decimal(found[3]) == most
+            assert used + Decimal(parsed[3]) == most
 
 
 @pytest.mark.parametrize(
@@ -88,9 +88,9 @@ def test_spent_and_left_in_words(allowed, spent, text):
 
 
 def test_a_budget_that_nothing_meets_is_shown_in_words():
-    def shown(one):
+    def shown(budget):
         text = io.StringIO()
-        Screen(Console(file=text, width=100, markup=False, highlight=False)).budgets([one])
+        Screen(Console(file=text, width=100, markup=False, highlight=False)).budgets([budget])
         return " ".join(text.getvalue().split())
 
     budget = Budget(1.0, 1e-6, part="partial_knowledge")
@@ -113,8 +113,8 @@ def test_mechanisms_in_words():
     assert (noise_words(noised), noise_words(Count())) == ("ε = 0.1", "none")
     assert attacker_words(AttackerModel(p_max=0.1, known=3, influence="active")) == "p_max = 0.1, known = 3 (active)"
     assert attacker_words(AttackerModel()) == "anyone at all"
-    told = AttackerModel(leakage=(Leakage.total(), Leakage("the list of prizes", shared_by=("value",))))
-    assert attacker_words(told) == "anyone at all; given the number of people present and the list of prizes"
+    attacker = AttackerModel(leakage=(Leakage.total(), Leakage("the list of prizes", shared_by=("value",))))
+    assert attacker_words(attacker) == "anyone at all; given the number of people present and the list of prizes"
     household = AttackerModel(p_max=0.1, dependent="household")
     assert attacker_words(household) == "p_max = 0.1, people of one household depend on one another"
     assert attacker_words(replace(household, secret="conditional")) == "p_max = 0.1, given the others of each household"

@@ -41,11 +41,11 @@ def written(table: pa.Table, **more) -> bytes:
 
 def varint(number: int, length: int = 0) -> bytes:
     """Return a number in zigzag form, padded to a length."""
-    number, found = number << 1, []
-    while number or len(found) < max(1, length):
-        found.append((number & 127) | 128)
+    number, groups = number << 1, []
+    while number or len(groups) < max(1, length):
+        groups.append((number & 127) | 128)
         number >>= 7
-    return bytes([*found[:-1], found[-1] & 127])
+    return bytes([*groups[:-1], groups[-1] & 127])
 
 
 @pytest.mark.parametrize("kind", sorted(KEYS))
@@ -70,6 +70,16 @@ def test_pages_of_every_form_are_measured(compression, version):
         table, compression=compression, data_page_version=version, data_page_size=2_000, row_group_size=1_500
     )
     assert read_within(content, 5_000)[0].equals(table)
+
+
+@pytest.mark.parametrize(("name", "offset", "bit"), [("cell", 1, 2), ("cell", -1, 8), ("count", 1, 2), ("count", 1, 1)])
+def test_a_damaged_schema_is_an_error_and_does_not_end_the_process(name, offset, bit):
+    table = pd.DataFrame({"cell": ["a", "b"], "count": pd.array([30, None], dtype="Int64")})
+    damaged = bytearray(sealed.parquet_bytes(table, "{}"))
+    # In the schema a column's type, its repetition, and its name.
+    damaged[damaged.index(b"\x25\x02\x18" + bytes([len(name)]) + name.encode()) + offset] ^= bit
+    with pytest.raises(ArgumentError):
+        sealed.parquet_content(bytes(damaged), rows=MAX_ROWS)
 
 
 def refused(content: bytes, rows: int = MAX_ROWS) -> str:

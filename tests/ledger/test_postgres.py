@@ -188,12 +188,12 @@ def test_rows_of_no_data_set_are_found(postgres_url, connect):
 @pytest.mark.usefixtures("no_waiting")
 def test_a_locked_data_set_is_a_temporary_error_and_others_go_on(postgres_url):
     with (
-        Ledger.open(postgres_url, dataset="flights") as one,
+        Ledger.open(postgres_url, dataset="flights") as ledger,
         Ledger.open(postgres_url, dataset="flights") as other,
         Ledger.open(postgres_url, dataset="ships") as ships,
     ):
         publish(ships, "first", standing(noised=True))
-        with one.records.database.transaction("flights"):
+        with ledger.records.database.transaction("flights"):
             with pytest.raises(TemporaryError, match="locked"):
                 publish(other)
             assert other.find("key") is None
@@ -206,32 +206,32 @@ def test_who_waits_for_a_data_set_can_be_told_to_stop(postgres_url):
     class Told(BaseException):
         pass
 
-    asked = []
+    calls = []
 
     def look():
-        asked.append("looked")
-        if len(asked) == 2:
+        calls.append("looked")
+        if len(calls) == 2:
             raise Told
 
-    with Ledger.open(postgres_url) as one, Ledger.open(postgres_url) as other:
-        with one.records.database.transaction("default"), while_waiting(look), pytest.raises(Told):
+    with Ledger.open(postgres_url) as ledger, Ledger.open(postgres_url) as other:
+        with ledger.records.database.transaction("default"), while_waiting(look), pytest.raises(Told):
             reserve(other)
         reserve(other)
-        assert len(asked) == 2
+        assert len(calls) == 2
 
 
 def test_who_waits_for_a_data_set_gets_it_when_it_is_free(postgres_url):
-    with Ledger.open(postgres_url) as one, Ledger.open(postgres_url) as other:
+    with Ledger.open(postgres_url) as ledger, Ledger.open(postgres_url) as other:
         with ThreadPoolExecutor(1) as pool:
-            held, wait = threading.Event(), threading.Event()
+            lock_held, wait = threading.Event(), threading.Event()
 
             def hold():
-                with one.records.database.transaction("default"):
-                    held.set()
+                with ledger.records.database.transaction("default"):
+                    lock_held.set()
                     wait.wait()
 
             holding = pool.submit(hold)
-            held.wait()
+            lock_held.wait()
             with while_waiting(wait.set):
                 reserve(other)
             holding.result()
@@ -241,10 +241,10 @@ def test_who_waits_for_a_data_set_gets_it_when_it_is_free(postgres_url):
 
 @pytest.mark.usefixtures("no_waiting")
 def test_spellings_of_one_data_set_share_its_lock(postgres_url):
-    with Ledger.open(postgres_url, dataset="Flights") as one, Ledger.open(postgres_url, dataset="flights") as other:
-        with one.records.database.transaction("Flights"), pytest.raises(TemporaryError, match="locked"):
+    with Ledger.open(postgres_url, dataset="Flights") as ledger, Ledger.open(postgres_url, dataset="flights") as other:
+        with ledger.records.database.transaction("Flights"), pytest.raises(TemporaryError, match="locked"):
             publish(other)
-        publish(one)
+        publish(ledger)
         with pytest.raises(TemporaryError, match="'Flights'"):
             publish(other)
 
@@ -255,29 +255,29 @@ def test_what_was_committed_while_waiting_is_seen(cluster, postgres_url):
     with psycopg.connect(cluster.url("postgres"), autocommit=True) as connection:
         connection.execute("ALTER DATABASE ledger SET default_transaction_isolation = 'serializable'")
         connection.execute("ALTER DATABASE ledger SET synchronous_commit = 'off'")
-    with Ledger.open(postgres_url) as one, Ledger.open(postgres_url) as other:
-        assert one.records.database.execute("SHOW synchronous_commit") == [("on",)]
-        seen = []
-        with one.records.database.transaction("default"):
-            assert one.records.database.execute("SHOW transaction_isolation") == [("read committed",)]
-            waiting = threading.Thread(target=lambda: seen.append(publish(other)))
+    with Ledger.open(postgres_url) as ledger, Ledger.open(postgres_url) as other:
+        assert ledger.records.database.execute("SHOW synchronous_commit") == [("on",)]
+        published = []
+        with ledger.records.database.transaction("default"):
+            assert ledger.records.database.execute("SHOW transaction_isolation") == [("read committed",)]
+            waiting = threading.Thread(target=lambda: published.append(publish(other)))
             waiting.start()
-            one.records.register()
-        publish(one, content=b"mine")
+            ledger.records.register()
+        publish(ledger, content=b"mine")
         waiting.join()
-        assert one.find("key") == seen[0][0]
-        one.verify(contents=False)
+        assert ledger.find("key") == published[0][0]
+        ledger.verify(contents=False)
 
 
 def test_a_snapshot_sees_one_state_and_writes_nothing(postgres_url):
-    with Ledger.open(postgres_url) as one, Ledger.open(postgres_url) as other:
-        with one.records.database.snapshot():
-            assert list(one.entries()) == []
+    with Ledger.open(postgres_url) as ledger, Ledger.open(postgres_url) as other:
+        with ledger.records.database.snapshot():
+            assert list(ledger.entries()) == []
             publish(other)
-            assert list(one.entries()) == []
+            assert list(ledger.entries()) == []
             with pytest.raises(LedgerError, match="read-only"):
-                one.records.database.execute("DELETE FROM dataset")
-        assert len(list(one.entries())) == 1
+                ledger.records.database.execute("DELETE FROM dataset")
+        assert len(list(ledger.entries())) == 1
 
 
 def test_threads_may_share_a_ledger(postgres_url):
@@ -470,14 +470,14 @@ def test_what_was_promised_once_is_not_taken_back(postgres_url):
     from pkdp_pipeline.model.mechanisms import Count, Histogram
     from pkdp_pipeline.model.question import Question
     from pkdp_pipeline.releases.publish import Publication
-    from pkdp_pipeline.releases.publish import publish as made
+    from pkdp_pipeline.releases.publish import publish as publish_question
 
     people = pd.DataFrame({"id": range(60), "cell": "a"})
-    told = AttackerModel(p_max_between=0.6, leakage=Leakage.total())
-    asked = {"unit": "id", "period": "2021", "protects": "value"}
-    cells, number = Question(mechanism=Histogram(k=50), by="cell", **asked), Question(mechanism=Count(), **asked)
+    knows_total = AttackerModel(p_max_between=0.6, leakage=Leakage.total())
+    terms = {"unit": "id", "period": "2021", "protects": "value"}
+    cells, number = Question(mechanism=Histogram(k=50), by="cell", **terms), Question(mechanism=Count(), **terms)
     with Ledger.open(postgres_url) as ledger:
-        for attacker in (AttackerModel(p_max_between=0.6), told):
-            made(lambda: people, Publication(question=cells, attacker=attacker, ledger=ledger))
+        for attacker in (AttackerModel(p_max_between=0.6), knows_total):
+            publish_question(lambda: people, Publication(question=cells, attacker=attacker, ledger=ledger))
         with pytest.raises(DifferencingError, match="keeps what any of its certificates promised"):
-            made(lambda: people, Publication(question=number, attacker=told, ledger=ledger))
+            publish_question(lambda: people, Publication(question=number, attacker=knows_total, ledger=ledger))

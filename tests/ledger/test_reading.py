@@ -31,8 +31,8 @@ def test_a_database_without_a_ledger_stays_empty(postgres_url, command):
     assert "holds no ledger" in done.stderr
     assert "sesame" not in done.output
     with psycopg.connect(postgres_url) as connection:
-        found = connection.execute("SELECT count(*) FROM pg_namespace WHERE nspname = 'pkdp'").fetchone()
-    assert found == (0,)
+        row = connection.execute("SELECT count(*) FROM pg_namespace WHERE nspname = 'pkdp'").fetchone()
+    assert row == (0,)
 
 
 def test_a_ledger_in_postgresql_reads_like_one_in_a_file(postgres_url, path, monkeypatch):

@@ -154,7 +154,7 @@ def test_beside_another_release_a_table_counts_with_its_noise():
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "fits"),
+    ("first", "second", "fits"),
     [
         ({"p_max": 0.1}, {"p_max": 0.2}, True),
         ({"p_max": 0.2}, {"p_max": 0.1}, False),
@@ -175,5 +175,5 @@ def test_beside_another_release_a_table_counts_with_its_noise():
         ({}, {"dependent": "household"}, False),
     ],
 )
-def test_an_attacker_fits_another_who_is_assumed_to_know_as_much(one, other, fits):
-    assert AttackerModel(**one).fits(AttackerModel(**other)) is fits
+def test_an_attacker_fits_another_who_is_assumed_to_know_as_much(first, second, fits):
+    assert AttackerModel(**first).fits(AttackerModel(**second)) is fits

@@ -80,6 +80,6 @@ def test_what_stands_first_in_a_chain_is_no_certificate(path):
         ledger.mark_unreadable("events")
         head = ledger.head()
         reserve(ledger, "key")
-        found = ledger.records.certificates_after([GENESIS, head, "f" * 64])
-        assert {where: len(texts) for where, texts in found.items()} == {head: 1}
-        assert json.loads(found[head][0])["mechanism"]
+        certificates = ledger.records.certificates_after([GENESIS, head, "f" * 64])
+        assert {where: len(texts) for where, texts in certificates.items()} == {head: 1}
+        assert json.loads(certificates[head][0])["mechanism"]

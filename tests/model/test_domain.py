@@ -77,8 +77,8 @@ def test_the_domain_alone_decides_the_dtype(values, dtype):
 
 
 def test_the_canonical_form_is_of_the_set():
-    one, other = Domain.parse(("a",), ["x", "y"]), Domain.parse(("a",), ["y", "x"])
-    assert one.canonical() == other.canonical()
-    assert one.canonical() != Domain.parse(("a",), ["x"]).canonical()
+    domain, reordered = Domain.parse(("a",), ["x", "y"]), Domain.parse(("a",), ["y", "x"])
+    assert domain.canonical() == reordered.canonical()
+    assert domain.canonical() != Domain.parse(("a",), ["x"]).canonical()
     dates = Domain.parse(("a",), [datetime.date(2020, 1, 1)])
     assert dates.canonical() != Domain.parse(("a",), ["2020-01-01"]).canonical()

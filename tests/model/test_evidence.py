@@ -25,26 +25,26 @@ ALL = (
 def test_none_one_and_several_are_read():
     assert read_evidence(None) == ()
     assert read_evidence([]) == ()
-    for one in ALL:
-        assert read_evidence(one) == read_evidence([one]) == (one,)
+    for evidence in ALL:
+        assert read_evidence(evidence) == read_evidence([evidence]) == (evidence,)
     both = (pkdp.IndependentGivenHabits(), pkdp.BoundedParticipation(3))
     assert read_evidence(list(both)) == read_evidence(reversed(both)) == both
 
 
 def test_whatever_can_be_declared_has_a_rule():
-    for one in ALL:
-        assert frozenset({one.key}) in RULES
+    for evidence in ALL:
+        assert frozenset({evidence.key}) in RULES
     for keys in RULES:
-        kinds = [one for one in ALL if one.key in keys]
-        assert {one.key for one in read_evidence(kinds)} == keys
+        kinds = [evidence for evidence in ALL if evidence.key in keys]
+        assert {evidence.key for evidence in read_evidence(kinds)} == keys
 
 
-@pytest.mark.parametrize("one", ALL, ids=lambda one: one.key)
-def test_it_comes_back_from_a_dictionary_and_says_what_it_declares(one):
-    (document,) = evidence_to_dicts([one])
-    assert evidence_from_dicts([document]) == (one,)
-    assert one.declares.endswith(".")
-    assert len(one.declares) > 40
+@pytest.mark.parametrize("evidence", ALL, ids=lambda evidence: evidence.key)
+def test_it_comes_back_from_a_dictionary_and_says_what_it_declares(evidence):
+    (document,) = evidence_to_dicts([evidence])
+    assert evidence_from_dicts([document]) == (evidence,)
+    assert evidence.declares.endswith(".")
+    assert len(evidence.declares) > 40
 
 
 @pytest.mark.parametrize(

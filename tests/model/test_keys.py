@@ -30,7 +30,7 @@ def released(keys):
 
 def released_by_duckdb(*literals):
     connection = duckdb.connect()
-    rows = [f"SELECT {one} AS key FROM range({60 if number < 2 else 1})" for number, one in enumerate(literals)]
+    rows = [f"SELECT {literal} AS key FROM range({60 if number < 2 else 1})" for number, literal in enumerate(literals)]
     connection.sql(f"CREATE TABLE people AS SELECT row_number() OVER () AS uid, key FROM ({' UNION ALL '.join(rows)})")
     return pkdp.histogram(connection.sql("FROM people"), "key", unit="uid", attacker=ATTACKER, k=50).to_bytes()
 
@@ -38,10 +38,10 @@ def released_by_duckdb(*literals):
 @pytest.mark.parametrize("withheld", one_in(2, WITHHELD))
 @pytest.mark.parametrize("shown", [("1.50", "20.25"), ("1.00", "3.00")])
 def test_a_withheld_decimal_leaves_no_trace_in_the_bytes(shown, withheld):
-    keys = [Decimal(one) for one in shown for _ in range(60)]
+    keys = [Decimal(text) for text in shown for _ in range(60)]
     more = [] if withheld is None else [Decimal(withheld)]
     assert released(decimals(keys + more)) == released(decimals(keys))
-    plain = [one.rstrip("0").rstrip(".") for one in shown]
+    plain = [text.rstrip("0").rstrip(".") for text in shown]
     assert released_by_duckdb(*plain, withheld or "NULL") == released(decimals(keys))
 
 
@@ -67,7 +67,7 @@ def test_the_dtype_is_the_smallest_that_holds_the_published_decimals(values, dty
     given_values = [None if value is None else Decimal(value) for value in values]
     published = published_keys(decimals(given_values))
     assert published.dtype == dtype
-    assert [None if pd.isna(one) else one for one in published] == given_values
+    assert [None if pd.isna(key) else key for key in published] == given_values
 
 
 @given(st.lists(st.decimals(allow_nan=False, allow_infinity=False, places=6, min_value=-(10**9), max_value=10**9)))

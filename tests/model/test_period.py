@@ -156,9 +156,9 @@ def test_dates_and_periods_are_periods():
 
 
 @given(calendar_days, calendar_days)
-def test_calendar_periods_overlap_exactly_when_they_share_a_day(one, other):
-    for left in map(Period.parse, texts_around(one)):
-        for right in map(Period.parse, texts_around(other)):
+def test_calendar_periods_overlap_exactly_when_they_share_a_day(first_day, second_day):
+    for left in map(Period.parse, texts_around(first_day)):
+        for right in map(Period.parse, texts_around(second_day)):
             shares = max(left.first, right.first) <= min(left.last, right.last)
             assert left.overlaps(right) is shares
             assert right.overlaps(left) is shares

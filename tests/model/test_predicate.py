@@ -81,7 +81,7 @@ def test_what_is_no_comparison_of_columns_is_refused(text):
 )
 def test_one_question_has_one_key_in_python_and_in_sql(query, sql):
     columns = {"age": "TINYINT", "town": "VARCHAR", "day": "DATE", "adult": "BOOLEAN"}
-    asked = {"mechanism": pkdp.Count(k=5), "unit": "person", "period": "2020"}
-    one, other = (Question(where=where, **asked) for where in (query, from_sql(sql, columns)))
-    assert one.key("d") == other.key("d")
-    assert one.key("d") != Question(where=f"not ({query})", **asked).key("d")
+    fields = {"mechanism": pkdp.Count(k=5), "unit": "person", "period": "2020"}
+    in_python, in_sql = (Question(where=where, **fields) for where in (query, from_sql(sql, columns)))
+    assert in_python.key("d") == in_sql.key("d")
+    assert in_python.key("d") != Question(where=f"not ({query})", **fields).key("d")

@@ -30,7 +30,7 @@ def test_a_worded_message_is_a_text_in_python_and_can_be_had_in_another_speech()
     assert worded_for(PkdpError(), JOB_FILE) == ""
 
 
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
 def test_an_error_can_be_copied_and_sent_to_another_process(copied):
     with pytest.raises(NotCertifiableError) as caught:
         certify(Histogram(k=5), AttackerModel())
@@ -57,15 +57,15 @@ def test_every_kind_of_evidence_is_named_as_job_files_and_python_know_it(key):
         written = written.replace(name, repr(number))
     import pkdp_pipeline as pkdp
 
-    made = eval(written, {"pkdp": pkdp})
-    assert isinstance(made, kind)
+    evidence = eval(written, {"pkdp": pkdp})
+    assert isinstance(evidence, kind)
     import tomllib
 
     toml = JOB_FILE.evidence(kind)
     for name, number in numbers.items():
         toml = toml.replace(f"{name} = …", f"{name} = {number!r}")
     table = tomllib.loads(f"evidence = {toml}")["evidence"]
-    assert pydantic.TypeAdapter(Declared).validate_python(table).value == made
+    assert pydantic.TypeAdapter(Declared).validate_python(table).value == evidence
 
 
 def test_releases_that_do_not_add_up_are_told_in_both():
@@ -73,9 +73,9 @@ def test_releases_that_do_not_add_up_are_told_in_both():
     with pytest.raises(NoEvidenceError) as caught:
         compose([part, part])
     assert "pkdp.BoundedDependence(epsilon, delta)" in str(caught.value)
-    told = worded_for(caught.value, JOB_FILE)
-    assert '{ kind = "bounded_dependence", epsilon = …, delta = … }' in told
-    assert "pkdp." not in told
+    message = worded_for(caught.value, JOB_FILE)
+    assert '{ kind = "bounded_dependence", epsilon = …, delta = … }' in message
+    assert "pkdp." not in message
 
 
 @given(value=st.floats(1e-300, 1.0) | st.floats(-1.0, -1e-300) | st.fractions(1e-12, 1))

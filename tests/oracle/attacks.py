@@ -56,12 +56,12 @@ def search(family: str, *, examples: int, batch: int) -> tuple[int, float]:
     -------
     (attackers, worst truth/certified) : the latter where there is something to hide, 0 < certified < 0.9
     """
-    seen, worst = 0, 0.0
+    attackers, worst = 0, 0.0
 
     @settings(max_examples=examples)
     @given(st.data(), st.integers(0, 2**32 - 1))
     def attack(data: st.DataObject, seed: int) -> None:
-        nonlocal seen, worst
+        nonlocal attackers, worst
         case = FAMILIES[family](HypothesisDice(data, seed), batch)
         certified = certificate_of(case).delta(np.array(case.epsilons))
         # Without unknown people all attackers of a batch are the same one.
@@ -75,10 +75,10 @@ def search(family: str, *, examples: int, batch: int) -> tuple[int, float]:
                 )
                 if 0.0 < bound < 0.9:
                     worst = max(worst, float(truth / Fraction(bound)))
-        seen += columns
+        attackers += columns
 
     attack()
-    return seen, worst
+    return attackers, worst
 
 
 def sweep(
@@ -95,7 +95,7 @@ def sweep(
     Of those too close to tell in float64, the 25 likeliest of a batch are decided exactly; the others count as
     decided only if they are at another ε.
     """
-    rng, worst, rechecked, seen = np.random.default_rng(seed), 0.0, 0, 0
+    rng, worst, rechecked, attackers = np.random.default_rng(seed), 0.0, 0, 0
     for _ in range(declarations):
         case = FAMILIES[family](RandomDice(rng), batch)
         certified = certificate_of(case).delta(np.array(case.epsilons))
@@ -117,5 +117,5 @@ def sweep(
                     worst = max(worst, float(exact / Fraction(bound)))
                 if exact > Fraction(bound):
                     note(case, column, epsilon, bound)
-        seen += int(decided.sum()) if case.chances.size else 1
-    return seen, worst, rechecked
+        attackers += int(decided.sum()) if case.chances.size else 1
+    return attackers, worst, rechecked

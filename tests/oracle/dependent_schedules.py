@@ -48,8 +48,8 @@ def one_day(rng: np.random.Generator, batch: int) -> Schedule:
     n, days = int(rng.integers(1, 5)), int(rng.integers(2, 4))
     most = [float(rng.uniform(0.1, 0.9)) for _ in range(days)]
     other = [None if rng.random() < 0.5 else 0 for _ in range(days)]
-    at = int(rng.integers(days))
-    life = (*other[:at], 0, *other[at + 1 :]), (*other[:at], None, *other[at + 1 :])
+    day = int(rng.integers(days))
+    life = (*other[:day], 0, *other[day + 1 :]), (*other[:day], None, *other[day + 1 :])
     return Schedule(
         parts=[({"count": True}, {"p_max": p}) for p in most],
         days=[Day(k=int(rng.integers(2, 4))) for _ in most],

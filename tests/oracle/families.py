@@ -76,8 +76,8 @@ def _epsilons(dice: Dice, many: int) -> tuple[float, ...]:
 
 
 def _box(dice: Dice) -> tuple[float, float]:
-    one, other = _chance(dice), dice.real(0.01, 0.98)
-    return min(one, other), max(one, other)
+    first, second = _chance(dice), dice.real(0.01, 0.98)
+    return min(first, second), max(first, second)
 
 
 def counting(dice: Dice, batch: int) -> Case:
@@ -218,7 +218,7 @@ def _table(
     release = dice.whole(0, k + 3) if noise is not None and dice.whole(0, 1) else None
     total = between and noise is None
 
-    def told(numbers: Any, epsilon: float, exp: Exp) -> tuple[Any, Any]:
+    def losses_of(numbers: Any, epsilon: float, exp: Exp) -> tuple[Any, Any]:
         people = [person(list(numbers[j])) for j in range(len(numbers))]
         return table_losses(
             people[:m],
@@ -244,7 +244,7 @@ def _table(
         attacker=attacker,
         protects="value" if value else "presence",
         chances=chances,
-        losses=told,
+        losses=losses_of,
         epsilons=_epsilons(dice, 2),
     )
 
@@ -286,7 +286,7 @@ def options(dice: Dice, batch: int) -> Case:
     if noise is not None:
         m = min(m, 3)
 
-    def told(numbers: Any, epsilon: float, exp: Exp) -> tuple[Any, Any]:
+    def losses_of(numbers: Any, epsilon: float, exp: Exp) -> tuple[Any, Any]:
         people = []
         for j in range(len(numbers)):
             free = 1 - sum([least + 0 * numbers[j][0]] * cells)
@@ -307,7 +307,7 @@ def options(dice: Dice, batch: int) -> Case:
         attacker={"p_min": least, "unknown": dice.whole(1, m)},
         protects="value",
         chances=chances,
-        losses=told,
+        losses=losses_of,
         epsilons=_epsilons(dice, 2),
     )
 
@@ -324,10 +324,10 @@ def cells(dice: Dice, batch: int) -> Case:
         many, m = min(many, 2), min(m, 3)
     known = dice.whole(0, 1 if k is None else max(0, min(1, k - 2)))
 
-    def told(numbers: Any, epsilon: float, exp: Exp) -> tuple[Any, Any]:
+    def losses_of(numbers: Any, epsilon: float, exp: Exp) -> tuple[Any, Any]:
         people = []
         for j in range(len(numbers)):
-            low, odds = (one + 0 * numbers[j][0] for one in (least, most))
+            low, odds = (bound + 0 * numbers[j][0] for bound in (least, most))
             odds = odds / (1 - odds)
             person = [0 * low] * (many + 1)
             # Some cells are as likely as absence allows, the others as unlikely as is declared; and mixtures of that.
@@ -335,7 +335,7 @@ def cells(dice: Dice, batch: int) -> Case:
                 top = [bool(mask >> cell & 1) for cell in range(many)]
                 absent = (1 - (many - sum(top)) * low) / (1 + sum(top) * odds)
                 corner = [*(odds * absent if high else low for high in top), absent]
-                person = [one + weight * more for one, more in zip(person, corner, strict=True)]
+                person = [chance + weight * more for chance, more in zip(person, corner, strict=True)]
             people.append(person)
         there = (known,) + (0,) * (many - 1)
         return table_losses(people, there, epsilon, exp, cells=many, lives=(0, many), k=k, noise=noise, release=release)
@@ -348,7 +348,7 @@ def cells(dice: Dice, batch: int) -> Case:
         noise=noise,
         attacker={"p_min": least, "p_max": most, "unknown": dice.whole(1, m), "known": known, "influence": "active"},
         chances=chances,
-        losses=told,
+        losses=losses_of,
         epsilons=_epsilons(dice, 2),
     )
 
@@ -363,7 +363,7 @@ def anybody(dice: Dice, batch: int) -> Case:
     if kind:
         chances[:, 2][chances.sum(axis=1) == 0.0] = 1.0
 
-    def told(numbers: Any, epsilon: float, exp: Exp) -> tuple[Any, Any]:
+    def losses_of(numbers: Any, epsilon: float, exp: Exp) -> tuple[Any, Any]:
         if kind == 0:
             return count_losses(numbers, 0, epsilon, exp, k=k, noise=noise, release=release)
         people = [_normal(list(numbers[j])) for j in range(len(numbers))]
@@ -377,7 +377,7 @@ def anybody(dice: Dice, batch: int) -> Case:
         attacker={},
         protects="value" if kind == 1 else "presence",
         chances=chances,
-        losses=told,
+        losses=losses_of,
         epsilons=(*_epsilons(dice, 1), dice.real(0.0, 2.1 * noise)),
     )
 

@@ -87,8 +87,8 @@ def once(chances: Sequence[Sequence[Any]]) -> Person:
 def xor_days(first: Any, second: Any) -> Person:
     """Return a person whose third day is the exclusive or of two independent days."""
     return {
-        (one, other, 0 if (one is None) != (other is None) else None): weight
-        for (one, other), weight in independent([[first], [second]]).items()
+        (first_cell, second_cell, 0 if (first_cell is None) != (second_cell is None) else None): weight
+        for (first_cell, second_cell), weight in independent([[first], [second]]).items()
     }
 
 
@@ -189,13 +189,13 @@ def joint_losses(
     The attacker sees the trajectories of the `known` people.
     """
     sides: list[Any] = [0, 0]
-    for seen in product(*(person.items() for person in known)):
+    for known_paths in product(*(person.items() for person in known)):
         weight: Any = 1
-        for _, chance in seen:
+        for _, chance in known_paths:
             weight = weight * chance
-        fixed = [{trajectory: 1} for trajectory, _ in seen]
-        found = losses(*joint_laws([*fixed, *people], days, lives, exp), exp(epsilon))
-        sides = [side + weight * one for side, one in zip(sides, found, strict=True)]
+        fixed = [{trajectory: 1} for trajectory, _ in known_paths]
+        divergences = losses(*joint_laws([*fixed, *people], days, lives, exp), exp(epsilon))
+        sides = [side + weight * divergence for side, divergence in zip(sides, divergences, strict=True)]
     return sides[0], sides[1]
 
 

@@ -68,8 +68,8 @@ def joint_with(people: Sequence[Sequence[Any]], fixed: Counts, life: int | None,
         counts = tuple(x + y + (life == v) for v, (x, y) in enumerate(zip(drawn, fixed, strict=True)))
         for output, chance in shown(counts).items():
             for value, part in leaked(counts).items():
-                seen = output, value
-                law[seen] = law.get(seen, 0) + weight * chance * part
+                outcome = output, value
+                law[outcome] = law.get(outcome, 0) + weight * chance * part
     return law
 
 
@@ -86,8 +86,10 @@ def joint_losses_with(
     sides: list[Any] = [0, 0]
     for drawn, weight in (table_law(known) or {(0,) * len(fixed): 1}).items():
         base = tuple(x + y for x, y in zip(drawn, fixed, strict=True))
-        one, other = (joint_with(people, base, life, shown, leaked) for life in lives)
-        sides = [side + weight * found for side, found in zip(sides, losses(one, other, growth), strict=True)]
+        first, second = (joint_with(people, base, life, shown, leaked) for life in lives)
+        sides = [
+            side + weight * divergence for side, divergence in zip(sides, losses(first, second, growth), strict=True)
+        ]
     return sides[0], sides[1]
 
 

@@ -40,10 +40,10 @@ def noise_pair(epsilon: float, cells: int) -> list[tuple[Any, Any]]:
     """Return the pair of two-sided geometric noise on one cell, or on one cell up and one down, as balls."""
     with flint.ctx.workprec(BITS):
         alpha = (-flint.arb(epsilon)).exp()
-        one = [(1 / (1 + alpha), alpha / (1 + alpha)), (alpha / (1 + alpha), 1 / (1 + alpha))]
+        one_cell = [(1 / (1 + alpha), alpha / (1 + alpha)), (alpha / (1 + alpha), 1 / (1 + alpha))]
         if cells == 1:
-            return one
-        return [(a[0] * b[0], a[1] * b[1]) for a in one for b in one]
+            return one_cell
+        return [(a[0] * b[0], a[1] * b[1]) for a in one_cell for b in one_cell]
 
 
 def reversed_pair(pair: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
@@ -71,8 +71,8 @@ def enumerated(pairs: Sequence[Sequence[tuple[Any, Any]]], epsilon: float) -> An
         total = flint.arb(0)
         for combination in itertools.product(*balls):
             first, second = flint.arb(1), flint.arb(1)
-            for one, other in combination:
-                first, second = first * one, second * other
+            for p, q in combination:
+                first, second = first * p, second * q
             excess = first - growth * second
             if not excess < 0:
                 total += excess.nonnegative_part()

@@ -44,8 +44,8 @@ def product_divergence(pairs: Iterable[Atoms], growth: Any) -> Any:
     for atoms in product(*pairs):
         first: Any = 1
         second: Any = 1
-        for one, other in atoms:
-            first, second = first * one, second * other
+        for p, q in atoms:
+            first, second = first * p, second * q
         total = total + positive(first - growth * second)
     return total
 
@@ -66,6 +66,6 @@ def spread_pair(k: int, p: float, most: int) -> tuple[np.ndarray, np.ndarray]:
 def divergences(pairs: Sequence[tuple[np.ndarray, np.ndarray]], growth: float) -> float:
     """Return ``Σ max(0, P - growth · Q)`` over the product of a few pairs of float arrays."""
     first, second = np.ones(1), np.ones(1)
-    for one, other in pairs:
-        first, second = np.outer(first, one).ravel(), np.outer(second, other).ravel()
+    for p, q in pairs:
+        first, second = np.outer(first, p).ravel(), np.outer(second, q).ravel()
     return float(np.maximum(first - growth * second, 0.0).sum())

@@ -114,13 +114,13 @@ def clipped(pair: Pair, first_growth: Fraction, second_growth: Fraction) -> tupl
 
 def merged(pair: Pair, labels: Sequence[int]) -> list[tuple[Any, Any]]:
     """Return the pair after outcomes with equal labels have become one."""
-    found: dict[int, tuple[Any, Any]] = {}
+    by_label: dict[int, tuple[Any, Any]] = {}
     for (p, q), label in zip(pair, labels, strict=True):
-        one, other = found.get(label, (Fraction(0), Fraction(0)))
-        found[label] = (one + p, other + q)
-    return list(found.values())
+        first, second = by_label.get(label, (Fraction(0), Fraction(0)))
+        by_label[label] = (first + p, second + q)
+    return list(by_label.values())
 
 
-def products(one: Pair, other: Pair) -> list[tuple[Any, Any]]:
+def products(first: Pair, second: Pair) -> list[tuple[Any, Any]]:
     """Return the pair of both shown together, independently."""
-    return [(p * r, q * s) for p, q in one for r, s in other]
+    return [(p * r, q * s) for p, q in first for r, s in second]

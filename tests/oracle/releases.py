@@ -42,8 +42,8 @@ def _averaged(known: Law, compare: Callable[[Any], tuple[Any, Any]]) -> tuple[An
     first: Any = 0
     second: Any = 0
     for state, weight in known.items():
-        one, other = compare(state)
-        first, second = first + weight * one, second + weight * other
+        forwards, backwards = compare(state)
+        first, second = first + weight * forwards, second + weight * backwards
     return first, second
 
 
@@ -176,7 +176,7 @@ def table_losses(
         return pushed(moved, kernel)
 
     def compare(b: tuple[int, ...]) -> tuple[Any, Any]:
-        one, other = (life(tuple(x + (place == v) for v, x in enumerate(b))) for place in lives)
-        return losses(one, other, exp(epsilon))
+        first, second = (life(tuple(x + (place == v) for v, x in enumerate(b))) for place in lives)
+        return losses(first, second, exp(epsilon))
 
     return _averaged(known_law, compare)

@@ -43,14 +43,14 @@ class Schedule:
     epsilons: Sequence[float] = field(default=(0.0, 0.4, 1.2))
 
     def certificates(self) -> list[Any]:
-        made = []
+        certificates = []
         for (mechanism, attacker), day in zip(self.parts, self.days, strict=True):
             noise = None if day.noise is None else pkdp.GeometricNoise(day.noise)
             kind = {key: value for key, value in mechanism.items() if key != "count"}
             kind |= {"k": day.k, "release_threshold": day.release}
             release = (pkdp.Count if mechanism["count"] else pkdp.Histogram)(**kind, noise=noise)
-            made.append(pkdp.certify(release, pkdp.AttackerModel(**attacker), protects=self.protects))
-        return made
+            certificates.append(pkdp.certify(release, pkdp.AttackerModel(**attacker), protects=self.protects))
+        return certificates
 
 
 def within(rng: np.random.Generator, batch: int, low: float, high: float) -> np.ndarray:
@@ -78,7 +78,7 @@ def cells_between(rng: np.random.Generator, batch: int, cells: int, most: float)
 
 def moves_of(rng: np.random.Generator, pairs: Sequence[Sequence[tuple[int | None, int | None]]]) -> Lives:
     chosen = [options[rng.integers(len(options))] for options in pairs]
-    return tuple(one for one, _ in chosen), tuple(other for _, other in chosen)
+    return tuple(before for before, _ in chosen), tuple(after for _, after in chosen)
 
 
 def _counted(rng: np.random.Generator, batch: int, n: int) -> tuple[Day, dict[str, Any], list[np.ndarray]]:
@@ -115,17 +115,17 @@ def habits(rng: np.random.Generator, batch: int) -> Schedule:
             moves.append(apart if value else [(0, None), (None, 1)])
             parts.append(({"count": False}, attacker))
         else:
-            day, attacker, one = _counted(rng, batch, n)
+            day, attacker, chances_of_day = _counted(rng, batch, n)
             low = attacker.get("p_min", 0.0)
             other = [within(rng, batch, low, attacker["p_max"]) for _ in range(n)]
-            drawn = [[[p] for p in one], [[p] for p in other]]
+            drawn = [[[p] for p in chances_of_day], [[p] for p in other]]
             moves.append([(0, None), (None, 0)])
             parts.append(({"count": True}, attacker))
         days.append(day)
         chances.append(drawn)
     weight = rng.random(batch) * float(rng.random() < 0.4)
     crowds = [[independent([drawn[i][j] for drawn in chances]) for j in range(n)] for i in range(2)]
-    people = [mixed([(weight, one), (1 - weight, other)]) for one, other in zip(*crowds, strict=True)]
+    people = [mixed([(weight, first), (1 - weight, second)]) for first, second in zip(*crowds, strict=True)]
     if rng.random() < 0.3:
         moves[0] = [(None, None)]
     return Schedule(
@@ -152,7 +152,7 @@ def known_people(rng: np.random.Generator, batch: int) -> Schedule:
     attacker = {"known": known, "influence": "active" if active else "passive"}
     return Schedule(
         parts=[({"count": True}, {"p_max": p, **attacker}) for p in high],
-        days=[Day(k=one) for one in k],
+        days=[Day(k=threshold) for threshold in k],
         evidence=declared.IndependentGivenHabits(),
         people=people[:n],
         known=fixed,
@@ -168,10 +168,10 @@ def participation(rng: np.random.Generator, batch: int) -> Schedule:
         drawn = habits(rng, batch)
     days = len(drawn.days)
     there = rng.integers(days, size=2).tolist()
-    one: Trajectory = tuple(0 if t == there[0] else None for t in range(days))
-    other: Trajectory = tuple(0 if t == there[1] != there[0] else None for t in range(days))
+    first_life: Trajectory = tuple(0 if t == there[0] else None for t in range(days))
+    second_life: Trajectory = tuple(0 if t == there[1] != there[0] else None for t in range(days))
     evidence = [declared.BoundedParticipation(1), declared.IndependentGivenHabits()]
-    return replace(drawn, evidence=evidence, lives=(one, other))
+    return replace(drawn, evidence=evidence, lives=(first_life, second_life))
 
 
 def disjoint(rng: np.random.Generator, batch: int) -> Schedule:
@@ -179,7 +179,7 @@ def disjoint(rng: np.random.Generator, batch: int) -> Schedule:
     drawn = habits(rng, batch)
     while len(drawn.people) < len(drawn.days):
         drawn = habits(rng, batch)
-    days, at = len(drawn.days), int(rng.integers(len(drawn.days)))
+    days, own_part = len(drawn.days), int(rng.integers(len(drawn.days)))
     people = []
     for j, person in enumerate(drawn.people):
         own = j % days
@@ -191,5 +191,5 @@ def disjoint(rng: np.random.Generator, batch: int) -> Schedule:
     # Unknown people of a part are those who belong to it.
     belong = [sum(j % days == t for j in range(len(people))) for t in range(days)]
     parts = [(m, a | ({"unknown": belong[t]} if "unknown" in a else {})) for t, (m, a) in enumerate(drawn.parts)]
-    lives = tuple(tuple(cell if t == at else None for t, cell in enumerate(life)) for life in drawn.lives)
+    lives = tuple(tuple(cell if t == own_part else None for t, cell in enumerate(life)) for life in drawn.lives)
     return replace(drawn, parts=parts, people=people, lives=(lives[0], lives[1]), evidence=declared.DisjointUnits())

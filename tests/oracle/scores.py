@@ -14,16 +14,18 @@ __all__ = ["scores_of_pair"]
 
 def scores_of_pair(pair: Pair, order: Order, step: float) -> Scores:
     """Return the scores of a dominating pair in one order; a test of it bounds the certified side's looseness."""
-    seen = pair.ratio > 0.0
-    ratio, slack = pair.ratio[seen], 1.0 + 4.0 * pair.budget + 8.0 * UNIT
+    both_laws = pair.ratio > 0.0
+    ratio, slack = pair.ratio[both_laws], 1.0 + 4.0 * pair.budget + 8.0 * UNIT
     below = np.maximum(0.0, pair.weight * (1.0 - 2.0 * pair.budget) - 2.0 * TINY)
     above, logs = pair.weight * slack, np.log(ratio)
     best = int(np.argmax(-logs if order == "right" else logs))
     if order == "right":
-        second = above[seen] * ratio
+        second = above[both_laws] * ratio
         second[best] += pair.second_only
-        return scores_of_atoms(-logs, below[seen], second, step, float(below[~seen].sum()) * (1.0 - 8.0 * UNIT))
+        return scores_of_atoms(
+            -logs, below[both_laws], second, step, float(below[~both_laws].sum()) * (1.0 - 8.0 * UNIT)
+        )
     # What the other law lacks speaks against it, wherever its score is put.
-    second = above[seen]
-    second[best] += float(above[~seen].sum()) + pair.first_only
-    return scores_of_atoms(logs, below[seen] * ratio * (1.0 - 4.0 * pair.budget), second, step)
+    second = above[both_laws]
+    second[best] += float(above[~both_laws].sum()) + pair.first_only
+    return scores_of_atoms(logs, below[both_laws] * ratio * (1.0 - 4.0 * pair.budget), second, step)

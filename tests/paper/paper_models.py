@@ -47,15 +47,15 @@ def growth_above(epsilon: float) -> Fraction:
     return Fraction(1) if epsilon == 0.0 else Fraction(math.nextafter(math.exp(epsilon), math.inf))
 
 
-def record(model: Model, at: int) -> Reading:
+def record(model: Model, place: int) -> Reading:
     """Return the reading of one record."""
-    return lambda values: model.database(values)[at]
+    return lambda values: model.database(values)[place]
 
 
 def records(model: Model, places: Iterable[int]) -> Reading:
     """Return the reading of several records."""
     listed = tuple(places)
-    return lambda values: tuple(model.database(values)[at] for at in listed)
+    return lambda values: tuple(model.database(values)[place] for place in listed)
 
 
 def nothing(values: Parameters) -> Hashable:
@@ -64,14 +64,14 @@ def nothing(values: Parameters) -> Hashable:
     return ()
 
 
-def are_independent(model: Model, one: Reading, other: Reading) -> bool:
+def are_independent(model: Model, first: Reading, second: Reading) -> bool:
     """Return whether two readings are independent; without that no normalisation is acceptable."""
     joint: Law = {}
     sides: tuple[Law, Law] = ({}, {})
     for values, weight in model.outcomes():
-        found = one(values), other(values)
-        joint[found] = joint.get(found, Fraction(0)) + weight
-        for side, value in zip(sides, found, strict=True):
+        pair = first(values), second(values)
+        joint[pair] = joint.get(pair, Fraction(0)) + weight
+        for side, value in zip(sides, pair, strict=True):
             side[value] = side.get(value, Fraction(0)) + weight
     return all(joint.get((a, b), 0) == p * q for a, p in sides[0].items() for b, q in sides[1].items())
 
@@ -88,16 +88,16 @@ def hockey_stick(first: Mapping[Any, Fraction], second: Mapping[Any, Fraction], 
 Mechanism = Callable[[tuple[Any, ...]], Hashable]
 
 
-def _seen(
+def _laws_by_knowledge(
     model: Model, secret: Reading, known: Reading, shown: Callable[[Parameters], Hashable]
 ) -> dict[Hashable, dict[Hashable, Law]]:
     """Return, by what is known and by the secret, the weights of what is shown."""
-    found: dict[Hashable, dict[Hashable, Law]] = {}
+    laws: dict[Hashable, dict[Hashable, Law]] = {}
     for values, weight in model.outcomes():
-        law = found.setdefault(known(values), {}).setdefault(secret(values), {})
+        law = laws.setdefault(known(values), {}).setdefault(secret(values), {})
         output = shown(values)
         law[output] = law.get(output, Fraction(0)) + weight
-    return found
+    return laws
 
 
 def deltas_by_knowledge(
@@ -109,22 +109,25 @@ def deltas_by_knowledge(
     lives: tuple[Hashable, Hashable],
 ) -> dict[Hashable, tuple[Fraction, Fraction]]:
     """Return, by what is known, (its probability, the divergence of one life from the other given it)."""
-    seen = _seen(model, secret, known, lambda values: mechanism(model.database(values)))
+    laws_by_knowledge = _laws_by_knowledge(model, secret, known, lambda values: mechanism(model.database(values)))
     return {
         state: (
             sum((sum(law.values(), Fraction(0)) for law in laws.values()), Fraction(0)),
             hockey_stick(laws[lives[0]], laws[lives[1]], growth),
         )
-        for state, laws in seen.items()
+        for state, laws in laws_by_knowledge.items()
         if all(life in laws for life in lives)
     }
 
 
 def noiseless_delta(model: Model, mechanism: Mechanism, secret: Reading, known: Reading, growth: Fraction) -> Fraction:
     """Return the least δ of noiseless privacy (Definition 3), which is that against active knowledge (12)."""
-    seen = _seen(model, secret, known, lambda values: mechanism(model.database(values)))
+    laws_by_knowledge = _laws_by_knowledge(model, secret, known, lambda values: mechanism(model.database(values)))
     return max(
-        hockey_stick(one, other, growth) for laws in seen.values() for one in laws.values() for other in laws.values()
+        hockey_stick(first, second, growth)
+        for laws in laws_by_knowledge.values()
+        for first in laws.values()
+        for second in laws.values()
     )
 
 
@@ -151,8 +154,8 @@ def causal_delta(
     model: Model, mechanism: Mechanism, target: int, known: Reading, growth: Fraction, changes: Sequence[Any]
 ) -> Fraction:
     """Return the least δ of causal privacy (Definition 5): one record is changed after all have been drawn."""
-    one = record(model, target)
-    before = _seen(model, one, known, lambda values: mechanism(model.database(values)))
+    secret = record(model, target)
+    before = _laws_by_knowledge(model, secret, known, lambda values: mechanism(model.database(values)))
     worst = Fraction(0)
     for value in changes:
 
@@ -160,7 +163,7 @@ def causal_delta(
             database = model.database(values)
             return mechanism((*database[:target], value, *database[target + 1 :]))
 
-        after = _seen(model, one, known, altered)
+        after = _laws_by_knowledge(model, secret, known, altered)
         for state, laws in before.items():
             for life, law in laws.items():
                 other = after[state][life]
@@ -177,14 +180,14 @@ def simulated_delta(
     simulator: Callable[[tuple[Any, ...]], Hashable],
 ) -> Fraction:
     """Return the δ of distributional privacy (Definition 4) that one simulator shows; it never sees the target."""
-    one = record(model, target)
-    real = _seen(model, one, known, lambda values: mechanism(model.database(values)))
+    secret = record(model, target)
+    real = _laws_by_knowledge(model, secret, known, lambda values: mechanism(model.database(values)))
 
     def guessed(values: Parameters) -> Hashable:
         database = model.database(values)
         return simulator((*database[:target], *database[target + 1 :]))
 
-    guess = _seen(model, one, known, guessed)
+    guess = _laws_by_knowledge(model, secret, known, guessed)
     return max(
         max(hockey_stick(law, guess[state][life], growth), hockey_stick(guess[state][life], law, growth))
         for state, laws in real.items()

@@ -101,9 +101,9 @@ def test_example_1_with_either_secret_more_knowledge_is_stronger():
     readings = [nothing, lambda values: values[:1], lambda values: (values[0], *values[2:4])]
     assert all(acceptable(model, own, known) for known in readings)
     for growth in GROWTHS:
-        found = [noiseless_delta(model, sum, own, known, growth) for known in readings]
-        assert found == sorted(found)
-        assert found[0] < 1
+        deltas = [noiseless_delta(model, sum, own, known, growth) for known in readings]
+        assert deltas == sorted(deltas)
+        assert deltas[0] < 1
 
 
 def test_example_1_a_common_cause_breaks_an_undeclared_assumption_and_is_refused_when_declared():
@@ -206,8 +206,8 @@ def test_example_3_outliers_are_refused_as_a_predicate_and_the_common_cause_wher
     # Who is an outlier depends on everybody. Of 40 people one record may make 20 outliers, and noise hides one.
     frame = pd.DataFrame({"id": range(40), "value": [0.0] * 20 + [10.0] * 20})
     extreme = pd.concat([frame, pd.DataFrame({"id": [40], "value": [400.0]})])
-    far = [int((table["value"] - table["value"].mean()).abs().gt(12).sum()) for table in (frame, extreme)]
-    assert far == [0, 21]
+    outliers = [int((table["value"] - table["value"].mean()).abs().gt(12).sum()) for table in (frame, extreme)]
+    assert outliers == [0, 21]
     for released in ({"noise": pkdp.GeometricNoise(1.0)}, {}):
         with pytest.raises(pkdp.ArgumentError, match="calls a function"):
             extreme.pkdp.count(
@@ -226,17 +226,17 @@ def test_example_4_the_sum_is_private_and_its_parity_is_not():
     model = duplicates(6)
     target = record(model, 0)
     for growth in GROWTHS:
-        found = noiseless_delta(model, sum, target, nothing, growth)
-        assert found < 1
+        delta = noiseless_delta(model, sum, target, nothing, growth)
+        assert delta < 1
         # One record changed without its twin makes the sum odd, which it never is.
         assert causal_delta(model, sum, 0, nothing, growth, (0, 1)) == 1
         # Counted by pairs the sum is twice an ordinary count, and both definitions agree.
         pairs = Model((coin(HALF),) * 6, lambda values: values)
         whole = [f(pairs, sum, record(pairs, 0), nothing, growth) for f in (noiseless_delta,)]
-        assert whole == [found]
-        assert causal_delta(pairs, sum, 0, nothing, growth, (0, 1)) == found
+        assert whole == [delta]
+        assert causal_delta(pairs, sum, 0, nothing, growth, (0, 1)) == delta
         certificate = pkdp.certify(pkdp.Count(), pkdp.AttackerModel(p_min=0.5, p_max=0.5, unknown=5))
-        assert found <= delta_of(certificate, growth)
+        assert delta <= delta_of(certificate, growth)
 
 
 # Example 5: triples, and a mechanism that mends them ---------------------------------------------------------------
@@ -244,7 +244,7 @@ def test_example_4_the_sum_is_private_and_its_parity_is_not():
 
 def corrected(table):
     """Return the table after the odd one out of every three has been made like the two others."""
-    triples = (table[at : at + 3] for at in range(0, len(table), 3))
+    triples = (table[start : start + 3] for start in range(0, len(table), 3))
     return tuple(sorted(triple)[1] for triple in triples for _ in range(3))
 
 
@@ -292,14 +292,18 @@ def voters(pairs, p=Fraction(1, 2), same=SAME):
     """Parameters are the first vote of every pair, then whether the second is the same: the second normalisation."""
     return Model(
         (*[coin(p)] * pairs, *[coin(same)] * pairs),
-        lambda v: tuple(vote for at in range(pairs) for vote in (v[at], v[at] if v[pairs + at] else 1 - v[at])),
+        lambda v: tuple(
+            vote for pair in range(pairs) for vote in (v[pair], v[pair] if v[pairs + pair] else 1 - v[pair])
+        ),
     )
 
 
 def voters_as_pairs(pairs, p=Fraction(1, 2), same=SAME):
     """One parameter for both votes of a pair: the first normalisation."""
     law = {
-        (one, other): (p if one else 1 - p) * (same if one == other else 1 - same) for one in (0, 1) for other in (0, 1)
+        (first, second): (p if first else 1 - p) * (same if first == second else 1 - same)
+        for first in (0, 1)
+        for second in (0, 1)
     }
     return Model((law,) * pairs, lambda values: tuple(vote for both in values for vote in both))
 
@@ -331,7 +335,7 @@ def test_example_6_the_larger_unit_protects_both_votes_of_a_pair():
     model = voters_as_pairs(pairs)
 
     def table(votes):
-        yes = [votes[at] + votes[at + 1] for at in range(0, 2 * pairs, 2)]
+        yes = [votes[place] + votes[place + 1] for place in range(0, 2 * pairs, 2)]
         return tuple(yes.count(number) for number in (0, 1, 2))
 
     attacker = pkdp.AttackerModel(p_min=0.25, unknown=pairs - 1)
@@ -359,7 +363,7 @@ def test_example_6_the_conditional_secret_may_be_certified_and_is_never_exceeded
     alike = lambda values: values[pairs]  # noqa: E731
     partner = lambda values: values[0]  # noqa: E731
     partners = lambda values: values[:pairs]  # noqa: E731
-    some = lambda values: (values[0], values[2], values[pairs + 3])  # noqa: E731
+    partner_and_household = lambda values: (values[0], values[2], values[pairs + 3])  # noqa: E731
     for growth in GROWTHS:
         certified = delta_of(certificate, growth)
         everybody = noiseless_delta(model, sum, alike, partners, growth)
@@ -367,7 +371,7 @@ def test_example_6_the_conditional_secret_may_be_certified_and_is_never_exceeded
         # Who knows only her partner among the others knows less, and is told less.
         assert noiseless_delta(model, sum, alike, partner, growth) <= everybody
     # The attacker who also knows another household has one unknown person less than was declared.
-    assert noiseless_delta(model, sum, alike, some, Fraction(1)) >= noiseless_delta(
+    assert noiseless_delta(model, sum, alike, partner_and_household, Fraction(1)) >= noiseless_delta(
         model, sum, alike, partner, Fraction(1)
     )
     assert "household" in certificate.sentence(delta=1e-6)
@@ -486,7 +490,7 @@ def day_after_day(first, after_yes, after_no):
         (None, None): (1 - first) * (1 - after_no),
     }
     chances = [(after, second) for after in (after_yes, after_no)]
-    c = max(abs(math.log(one / other)) for a, b in chances for one, other in ((a, b), (1 - a, 1 - b)))
+    c = max(abs(math.log(p / q)) for a, b in chances for p, q in ((a, b), (1 - a, 1 - b)))
     return law, second, c
 
 
@@ -503,7 +507,7 @@ def test_example_9_four_times_c_is_enough_and_twice_c_where_the_lives_differ_on_
     parts = [
         pkdp.certify(pkdp.Count(), pkdp.AttackerModel(p_min=p, p_max=p, unknown=people)) for p in (habit[0], second)
     ]
-    for lives, times in [*((both_day, 4) for both_day in BOTH_DAYS), *((one, 2) for one in ONE_DAY)]:
+    for lives, times in [*((both_day, 4) for both_day in BOTH_DAYS), *((one_day, 2) for one_day in ONE_DAY)]:
         first, other = joint_laws(crowd, days, lives, math.exp)
         needed = max(measured_dependence(first, other, 1), measured_dependence(other, first, 1))
         assert needed <= times * c * (1 + 1e-9)
@@ -543,5 +547,7 @@ def test_example_9_without_evidence_there_is_no_total():
 
 def test_deltas_by_knowledge_add_up_to_the_passive_one():
     model = Model((coin(Fraction(1, 3)),) * 4, lambda values: values)
-    found = deltas_by_knowledge(model, thresholded(2), record(model, 0), record(model, 1), growth_above(0.5), (1, 0))
-    assert sum(weight for weight, _ in found.values()) == 1
+    by_knowledge = deltas_by_knowledge(
+        model, thresholded(2), record(model, 0), record(model, 1), growth_above(0.5), (1, 0)
+    )
+    assert sum(weight for weight, _ in by_knowledge.values()) == 1

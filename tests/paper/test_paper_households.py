@@ -26,24 +26,24 @@ def household(size, weights):
 
 @st.composite
 def households(draw):
-    sizes = draw(st.lists(st.integers(1, 3), min_size=2, max_size=3).filter(lambda found: sum(found) <= 6))
+    sizes = draw(st.lists(st.integers(1, 3), min_size=2, max_size=3).filter(lambda drawn_sizes: sum(drawn_sizes) <= 6))
     return [household(size, draw(st.lists(WEIGHTS, min_size=2**size, max_size=2**size))) for size in sizes]
 
 
-def chance_given(law, at, others):
+def chance_given(law, place, others):
     """Return a person's probability given all others of her household; `others` has her place left out."""
-    yes, no = ((*others[:at], vote, *others[at:]) for vote in (1, 0))
+    yes, no = ((*others[:place], vote, *others[place:]) for vote in (1, 0))
     return law[yes] / (law[yes] + law[no])
 
 
 def extremes(laws, unknown):
     """Return the least and the largest probability that an unknown person has, given all others of her household."""
-    found = [
-        chance_given(law, at, others)
-        for law, at in zip(laws, unknown, strict=True)
+    chances = [
+        chance_given(law, place, others)
+        for law, place in zip(laws, unknown, strict=True)
         for others in product((0, 1), repeat=len(next(iter(law))) - 1)
     ]
-    return min(found), max(found)
+    return min(chances), max(chances)
 
 
 def certified(laws, unknown, mechanism):
@@ -71,7 +71,7 @@ def test_nobody_exceeds_what_is_certified_given_the_household(examples):
         # Whoever knows everybody but these sees a sum of independent people, whatever the households are like.
         for others in product(*(product((0, 1), repeat=size - 1) for size in sizes[1:])):
             people = zip(laws[1:], unknown[1:], others, strict=True)
-            law = coin_sum([chance_given(one, at, rest) for one, at, rest in people])
+            law = coin_sum([chance_given(law, place, rest) for law, place, rest in people])
             with_her, without = ({s + a: weight for s, weight in enumerate(law)} for a in (1, 0))
             worst = max(worst, *losses(with_her, without, growth))
         assert worst <= bound
@@ -94,7 +94,7 @@ def test_the_certificate_is_reached_where_all_households_are_alike():
     growth = growth_above(0.5)
     reached = Fraction(0)
     for ones in range(7):
-        others = coin_sum([same if at < ones else 1 - same for at in range(6)])
+        others = coin_sum([same if person < ones else 1 - same for person in range(6)])
         reached = max(reached, *losses(dict(enumerate([0, *others])), dict(enumerate(others)), growth))
     assert Fraction(99, 100) * Fraction(certificate.delta(0.5)) < reached <= Fraction(certificate.delta(0.5))
 
@@ -109,15 +109,17 @@ def test_two_unknown_people_of_one_household_are_too_many():
     right, wrong = (
         pkdp.certify(pkdp.Count(), pkdp.AttackerModel(**bounds, unknown=number)).delta(0.0) for number in (3, 6)
     )
-    told = {}
+    law_given_yes = {}
     for votes, weight in model.outcomes():
         (first, _), *others = votes
         if first == 1:
-            told[votes[0][1], sum(map(sum, others))] = told.get((votes[0][1], sum(map(sum, others))), 0) + weight
+            law_given_yes[votes[0][1], sum(map(sum, others))] = (
+                law_given_yes.get((votes[0][1], sum(map(sum, others))), 0) + weight
+            )
     # Her own household's other record is known; of the other households nobody's.
     for partner in (0, 1):
-        mass = sum(weight for (vote, _), weight in told.items() if vote == partner)
-        law_of_others = {s: weight / mass for (vote, s), weight in told.items() if vote == partner}
+        mass = sum(weight for (vote, _), weight in law_given_yes.items() if vote == partner)
+        law_of_others = {s: weight / mass for (vote, s), weight in law_given_yes.items() if vote == partner}
         true = max(losses({s + 1: w for s, w in law_of_others.items()}, law_of_others, Fraction(1)))
         assert true <= Fraction(right)
     assert wrong < right

@@ -49,8 +49,8 @@ def test_propositions_2_and_4_causal_and_noiseless_privacy_agree_where_records_a
     for known in (nothing, records(model, [1]), records(model, [1, 2])):
         assert acceptable(model, record(model, 0), known)
         for growth in GROWTHS:
-            one = noiseless_delta(model, mechanism, record(model, 0), known, growth)
-            assert one == causal_delta(model, mechanism, 0, known, growth, list(laws[0]))
+            noiseless = noiseless_delta(model, mechanism, record(model, 0), known, growth)
+            assert noiseless == causal_delta(model, mechanism, 0, known, growth, list(laws[0]))
 
 
 @thinned(4)
@@ -67,16 +67,18 @@ def test_proposition_3_more_acceptable_knowledge_is_stronger(seed):
     outputs = {database(values): int(rng.integers(0, 4)) for values, _ in model.outcomes()}
     sets = [chosen for size in range(4) for chosen in combinations((1, 2, 3), size)]
     for growth in GROWTHS:
-        found = {}
+        deltas = {}
         for chosen in sets:
-            known = lambda values, chosen=chosen: tuple(values[at] for at in chosen)  # noqa: E731
+            known = lambda values, chosen=chosen: tuple(values[place] for place in chosen)  # noqa: E731
             assert acceptable(model, record(model, 0), known)
-            found[chosen] = noiseless_delta(model, outputs.__getitem__, record(model, 0), known, growth)
-        for one, other in product(sets, repeat=2):
-            readings = [lambda values, chosen=chosen: tuple(values[at] for at in chosen) for chosen in (other, one)]
+            deltas[chosen] = noiseless_delta(model, outputs.__getitem__, record(model, 0), known, growth)
+        for first, second in product(sets, repeat=2):
+            readings = [
+                lambda values, chosen=chosen: tuple(values[place] for place in chosen) for chosen in (second, first)
+            ]
             stronger = knows_more(model, record(model, 0), *readings)
-            assert stronger == (set(one) <= set(other))
-            assert not stronger or found[one] <= found[other]
+            assert stronger == (set(first) <= set(second))
+            assert not stronger or deltas[first] <= deltas[second]
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -135,10 +137,10 @@ def test_proposition_6_active_and_passive_attackers_agree(name, seed):
         for growth in GROWTHS:
             for lives in ((1, 2), (4, 1)):
                 # The same for every value of the background, not only on average: that is what φ gives.
-                found = {
+                divergences = {
                     delta for _, delta in deltas_by_knowledge(model, mechanism, target, known, growth, lives).values()
                 }
-                assert len(found) == 1
+                assert len(divergences) == 1
             assert active_delta(model, mechanism, target, known, growth) == passive_delta(
                 model, mechanism, target, known, growth
             )
@@ -153,10 +155,10 @@ def test_proposition_6_the_bijection_is_there():
         output = REDUCIBLE["linear"](values)
         law[output] = law.get(output, Fraction(0)) + weight
     for life, background in product((1, 2, 4), (2, 4)):
-        one, other = laws[1, life], laws[background, life]
-        moved = {output + WEIGHTS[3] * (background - 1): weight for output, weight in one.items()}
-        masses = sum(moved.values()), sum(other.values())
-        assert {o: w / masses[0] for o, w in moved.items()} == {o: w / masses[1] for o, w in other.items()}
+        law_of_first, law_of_background = laws[1, life], laws[background, life]
+        moved = {output + WEIGHTS[3] * (background - 1): weight for output, weight in law_of_first.items()}
+        masses = sum(moved.values()), sum(law_of_background.values())
+        assert {o: w / masses[0] for o, w in moved.items()} == {o: w / masses[1] for o, w in law_of_background.items()}
 
 
 @pytest.mark.parametrize("k", [2, 3, 4])
@@ -175,8 +177,10 @@ def test_proposition_6_does_not_extend_to_thresholds(k):
 def test_proposition_6_needs_to_say_which_records_are_known():
     # To know one record is not to know another: these two have different laws.
     model = Model((coin(Fraction(1, 2)), coin(Fraction(1, 2)), coin(Fraction(1, 50))), OWN)
-    one, other = (active_delta(model, sum, record(model, 0), records(model, [at]), Fraction(2)) for at in (1, 2))
-    assert one > other
+    first, second = (
+        active_delta(model, sum, record(model, 0), records(model, [place]), Fraction(2)) for place in (1, 2)
+    )
+    assert first > second
 
 
 def test_the_library_takes_both_attackers_for_the_same_where_they_are():

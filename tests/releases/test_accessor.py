@@ -103,9 +103,9 @@ def test_every_argument_arrives(monkeypatch):
 
 def test_the_answer_is_that_of_the_functions():
     frame = pd.DataFrame({"u": range(12), "c": pd.Series(["a"] * 12, dtype="str")})
-    asked = {"unit": "u", "attacker": ATTACKER, "k": 10}
-    assert frame.pkdp.histogram("c", **asked).id == pkdp.histogram(frame, "c", **asked).id
-    assert frame.pkdp.count("c == 'a'", **asked).id == pkdp.count(frame, "c == 'a'", **asked).id
+    terms = {"unit": "u", "attacker": ATTACKER, "k": 10}
+    assert frame.pkdp.histogram("c", **terms).id == pkdp.histogram(frame, "c", **terms).id
+    assert frame.pkdp.count("c == 'a'", **terms).id == pkdp.count(frame, "c == 'a'", **terms).id
 
 
 def test_the_frame_of_the_moment_is_counted():

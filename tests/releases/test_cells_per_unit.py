@@ -35,19 +35,19 @@ def visits():
 def test_everybody_counts_in_each_of_her_cells(visits):
     release = visits.pkdp.histogram("clinic", unit="patient", k=50, cells_per_unit=3, attacker=APART)
     assert release.table.to_dict("list") == {"clinic": ["east", "north", "west"], "count": [200, 133, 66]}
-    told = release.certificate.sentence()
-    assert "A person with rows in several cells counts in each of them." in told
-    assert "nobody is in more than 3 cells" in told
+    sentence = release.certificate.sentence()
+    assert "A person with rows in several cells counts in each of them." in sentence
+    assert "nobody is in more than 3 cells" in sentence
     back = pkdp.Certificate.from_json(release.certificate.to_json())
     assert back == release.certificate
     assert back.verify()
 
 
 def test_with_noise_a_hash_leaves_some_out(visits):
-    asked = {"unit": "patient", "noise": NOISE, "release_threshold": 2}
-    sums = [visits.pkdp.histogram("clinic", cells_per_unit=most, **asked).table["count"].sum() for most in (2, 3, 4)]
+    terms = {"unit": "patient", "noise": NOISE, "release_threshold": 2}
+    sums = [visits.pkdp.histogram("clinic", cells_per_unit=most, **terms).table["count"].sum() for most in (2, 3, 4)]
     assert sums == [67 + 67 * 2 + 66 * 2, 200 + 133 + 66, 200 + 133 + 66]
-    release = visits.pkdp.histogram("clinic", cells_per_unit=2, **asked)
+    release = visits.pkdp.histogram("clinic", cells_per_unit=2, **terms)
     assert "A person with rows in more than 2 cells counts in 2 of them, drawn by a hash." in (
         release.certificate.sentence()
     )
@@ -62,24 +62,24 @@ def test_more_cells_than_declared_stop_it_and_tell_no_value(visits):
 
 
 def test_one_cell_as_before_is_the_same_release(visits):
-    asked = {"unit": "patient", "k": 50, "attacker": pkdp.AttackerModel(p_max=0.1), "one_cell": "hash"}
-    plain = visits.pkdp.histogram("clinic", **asked)
-    assert visits.pkdp.histogram("clinic", cells_per_unit=1, **asked).to_bytes() == plain.to_bytes()
+    terms = {"unit": "patient", "k": 50, "attacker": pkdp.AttackerModel(p_max=0.1), "one_cell": "hash"}
+    plain = visits.pkdp.histogram("clinic", **terms)
+    assert visits.pkdp.histogram("clinic", cells_per_unit=1, **terms).to_bytes() == plain.to_bytes()
     assert "cells_per_unit" not in plain.certificate.to_json()
 
 
 def test_a_ledger_knows_them_apart_and_adds_them_up(visits):
-    asked = {"unit": "patient", "k": 60, "attacker": APART, "cells_per_unit": 3}
+    terms = {"unit": "patient", "k": 60, "attacker": APART, "cells_per_unit": 3}
     with pkdp.Ledger.open(":memory:", evidence=pkdp.IndependentGivenHabits()) as ledger:
-        first = visits.pkdp.histogram("clinic", ledger=ledger, period="2026-01-05", **asked)
-        again = visits.pkdp.histogram("clinic", ledger=ledger, period="2026-01-05", **asked)
+        first = visits.pkdp.histogram("clinic", ledger=ledger, period="2026-01-05", **terms)
+        again = visits.pkdp.histogram("clinic", ledger=ledger, period="2026-01-05", **terms)
         assert (again.replayed, again.id) == (True, first.id)
-        visits.pkdp.histogram("clinic", ledger=ledger, period="2026-01-06", **asked)
-        one = pkdp.certify(pkdp.Histogram(k=60), pkdp.AttackerModel(p_max=0.1))
-        six = pkdp.compose([(one, 6)], pkdp.IndependentGivenHabits())
+        visits.pkdp.histogram("clinic", ledger=ledger, period="2026-01-06", **terms)
+        single = pkdp.certify(pkdp.Histogram(k=60), pkdp.AttackerModel(p_max=0.1))
+        six = pkdp.compose([(single, 6)], pkdp.IndependentGivenHabits())
         assert ledger.total().epsilon(1e-6) == six.epsilon(1e-6)
         with pytest.raises(pkdp.DifferencingError):
-            visits.pkdp.histogram("clinic", ledger=ledger, period="2026-01-06", **asked | {"cells_per_unit": 4})
+            visits.pkdp.histogram("clinic", ledger=ledger, period="2026-01-06", **terms | {"cells_per_unit": 4})
         ledger.verify()
 
 
@@ -96,15 +96,15 @@ def test_sql_says_it_too(visits):
         connection.register("frame", visits)
         connection.execute("CREATE TABLE visits AS FROM frame")
         install(connection, attacker=APART, unit="patient", one_cell="most_frequent")
-        asked = "FROM pkdp_histogram('visits', 'clinic', k := 50, cells_per_unit := {})"
-        assert connection.sql(asked.format(3)).fetchall() == [("east", 200), ("north", 133), ("west", 66)]
+        query = "FROM pkdp_histogram('visits', 'clinic', k := 50, cells_per_unit := {})"
+        assert connection.sql(query.format(3)).fetchall() == [("east", 200), ("north", 133), ("west", 66)]
         with pytest.raises(duckdb.Error, match="cells_per_unit must be a whole number"):
-            connection.sql(asked.format("'many'"))
-        (told,) = connection.sql(
+            connection.sql(query.format("'many'"))
+        (epsilon,) = connection.sql(
             "SELECT pkdp_epsilon('histogram', k := 50, p_max := 0.1, delta := 1e-6, cells_per_unit := 3, "
             "independent_cells := true)"
         ).fetchall()[0]
-    assert told == pkdp.certify(pkdp.Histogram(k=50, cells_per_unit=3), APART).epsilon(1e-6)
+    assert epsilon == pkdp.certify(pkdp.Histogram(k=50, cells_per_unit=3), APART).epsilon(1e-6)
 
 
 JOB = """
@@ -199,7 +199,7 @@ def test_the_worst_case_of_drawing_is_kept_by_any_table():
     frame = pd.DataFrame(
         [(person, cell) for person in range(30) for cell in rng.permutation(cells)], columns=["u", "c"]
     )
-    asked = {"unit": "u", "noise": NOISE, "domain": cells, "cells_per_unit": 2}
-    without = frame[frame["u"] != 7].pkdp.histogram("c", **asked).table["count"]
-    changed = frame.pkdp.histogram("c", **asked).table["count"] - without
+    terms = {"unit": "u", "noise": NOISE, "domain": cells, "cells_per_unit": 2}
+    without = frame[frame["u"] != 7].pkdp.histogram("c", **terms).table["count"]
+    changed = frame.pkdp.histogram("c", **terms).table["count"] - without
     assert sorted(changed.tolist()) == [0, 0, 0, 0, 1, 1]

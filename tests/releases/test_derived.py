@@ -19,7 +19,7 @@ from pkdp_pipeline.releases.release import Release
 NOISE = pkdp.GeometricNoise(1.0)
 ATTACKER = pkdp.AttackerModel(p_max=0.1)
 #: The most people in a cell that the enumerations try; every k is below it.
-MANY = 4
+MAX_PEOPLE = 4
 CELLS = [("x", "s"), ("x", "t"), ("y", "s"), ("y", "t"), (None, "s")]
 FLAGS = [("x", True), ("x", False), ("x", None), ("y", True), ("y", False), ("y", None)]
 OTHERS = [("z", True), ("z", False), ("z", None)]
@@ -51,8 +51,8 @@ def could_be(true, shown, mechanism):
 
 
 def true_tables(shown, mechanism, cells):
-    """Yield every table over `cells`, of at most MANY people each, that may be published as `shown`."""
-    choices = [[true for true in range(MANY + 1) if could_be(true, shown.get(cell), mechanism)] for cell in cells]
+    """Yield every table over `cells`, of at most MAX_PEOPLE people each, that may be published as `shown`."""
+    choices = [[true for true in range(MAX_PEOPLE + 1) if could_be(true, shown.get(cell), mechanism)] for cell in cells]
     for counts in itertools.product(*choices):
         yield dict(zip(cells, counts, strict=True))
 
@@ -68,8 +68,8 @@ def allowed_totals(shown, mechanism, cells, by):
         inside = [cell for cell in cells if group_of(cell, by) == group]
         tables = list(true_tables(shown, mechanism, inside))
         totals = [sum(true.values()) for true in tables]
-        # No true count drawn, and no k, is as large as MANY: only what has no end gets there.
-        endless = any(MANY in true.values() for true in tables)
+        # No true count drawn, and no k, is as large as MAX_PEOPLE: only what has no end gets there.
+        endless = any(MAX_PEOPLE in true.values() for true in tables)
         spans.append((min(totals), None if endless else max(totals)))
     return spans
 
@@ -90,7 +90,7 @@ def publications(draw, cells, mechanism):
     """Draw true counts and publish them as the mechanism might; None is a suppressed cell."""
     shown = {}
     for cell in cells:
-        true = draw(st.integers(0, MANY - 1))
+        true = draw(st.integers(0, MAX_PEOPLE - 1))
         value = true + draw(st.integers(-3, 3)) if mechanism.noise else true
         hidden = (mechanism.k is not None and true < mechanism.k) or (
             mechanism.release_threshold is not None and value < mechanism.release_threshold
@@ -120,11 +120,11 @@ bys = st.sampled_from([[], ["a"], ["b"], ["a", "b"]])
 @given(declared_tables(), bys)
 def test_an_interval_is_what_the_true_tables_of_a_declared_domain_span(published, by):
     mechanism, shown = published
-    found = derived.rollup(table_of(shown), mechanism, by, declared=True)
+    totals = derived.rollup(table_of(shown), mechanism, by, declared=True)
     expected = allowed_totals(shown, mechanism, list(shown), by)
-    assert list(zip(whole(found["least"]), whole(found["most"]), strict=True)) == expected
+    assert list(zip(whole(totals["least"]), whole(totals["most"]), strict=True)) == expected
     if mechanism.noise is None:
-        assert whole(found["count"]) == [least if least == most else None for least, most in expected]
+        assert whole(totals["count"]) == [least if least == most else None for least, most in expected]
 
 
 @settings(max_examples=few(120, 12))
@@ -132,20 +132,20 @@ def test_an_interval_is_what_the_true_tables_of_a_declared_domain_span(published
 def test_cells_without_a_row_are_in_the_interval(published, by):
     # All flags of x and y are cells that may exist, shown or not. So may cells of other values of a.
     mechanism, shown = published
-    found = derived.rollup(table_of(shown, flag=True), mechanism, by, declared=False)
+    totals = derived.rollup(table_of(shown, flag=True), mechanism, by, declared=False)
     expected = allowed_totals(shown, mechanism, FLAGS, by)
     if "a" not in by:
         beyond = allowed_totals(shown, mechanism, [*FLAGS, *(OTHERS if by else OTHERS[:1])], by)
         expected = [
             (least, most if more == most else None) for (least, most), (_, more) in zip(expected, beyond, strict=True)
         ]
-    assert list(zip(whole(found["least"]), whole(found["most"]), strict=True)) == expected
+    assert list(zip(whole(totals["least"]), whole(totals["most"]), strict=True)) == expected
 
 
 @given(declared_tables(), st.sampled_from([None, [], "a", ["b", "a"]]))
 def test_a_share_is_in_its_interval_and_the_interval_is_no_wider(published, by):
     mechanism, shown = published
-    found = derived.shares(table_of(shown), mechanism, by, declared=True)
+    shares = derived.shares(table_of(shown), mechanism, by, declared=True)
     spans = {cell: [] for cell in shown}
     for true in true_tables(shown, mechanism, list(shown)):
         for cell in shown:
@@ -156,7 +156,7 @@ def test_a_share_is_in_its_interval_and_the_interval_is_no_wider(published, by):
                 spans[cell].append(Fraction(true[cell], total))
     bounded = mechanism.noise is None
     for (cell, possible), least, most, share in zip(
-        spans.items(), found["least"], found["most"], found["share"], strict=True
+        spans.items(), shares["least"], shares["most"], shares["share"], strict=True
     ):
         if not possible:
             assert least is pd.NA
@@ -188,20 +188,20 @@ def test_a_share_is_in_its_interval_and_the_interval_is_no_wider(published, by):
 )
 def test_a_count_has_an_interval_too(mechanism, shown, interval):
     table = pd.DataFrame({"count": pd.array([shown], dtype="Int64")})
-    found = derived.rollup(table, mechanism, [], declared=False)
-    assert (whole(found["least"]), whole(found["most"])) == ([interval[0]], [interval[1]])
+    totals = derived.rollup(table, mechanism, [], declared=False)
+    assert (whole(totals["least"]), whole(totals["most"])) == ([interval[0]], [interval[1]])
 
 
 def test_noisy_totals_are_sums_of_what_was_published_and_say_their_error():
     shown = {("x", "s"): 25, ("x", "t"): -3, ("y", "s"): None, ("y", "t"): 20}
     mechanism = pkdp.Histogram(noise=NOISE, release_threshold=0)
-    found = derived.rollup(table_of(shown), mechanism, "a", declared=False)
-    assert list(found.columns) == ["a", "count", "error", "least", "most"]
-    assert whole(found["count"]) == [22, None]
+    totals = derived.rollup(table_of(shown), mechanism, "a", declared=False)
+    assert list(totals.columns) == ["a", "count", "error", "least", "most"]
+    assert whole(totals["count"]) == [22, None]
     # Var Z = 2α / (1 - α)² for each of the two noises.
     alpha = math.exp(-NOISE.epsilon)
-    assert found["error"][0] == pytest.approx(math.sqrt(2 * 2 * alpha) / (1 - alpha))
-    assert found["error"][1] is pd.NA
+    assert totals["error"][0] == pytest.approx(math.sqrt(2 * 2 * alpha) / (1 - alpha))
+    assert totals["error"][1] is pd.NA
     each = derived.rollup(table_of(shown), mechanism, ["a", "b"], declared=False)["error"]
     assert each[0] == pytest.approx(math.sqrt(2 * alpha) / (1 - alpha))
     ratios = derived.shares(table_of(shown), mechanism, "a", declared=False)["share"]
@@ -214,8 +214,8 @@ def test_noisy_totals_are_sums_of_what_was_published_and_say_their_error():
 def test_a_domain_that_the_table_does_not_show_can_be_stated():
     shown = {("x", "s"): 25, ("x", "t"): 15}
     for declared, most in ((False, None), (True, 40)):
-        found = derived.rollup(table_of(shown), pkdp.Histogram(k=10), "a", declared=declared)
-        assert (whole(found["least"]), whole(found["most"]), whole(found["count"])) == ([40], [most], [most])
+        totals = derived.rollup(table_of(shown), pkdp.Histogram(k=10), "a", declared=declared)
+        assert (whole(totals["least"]), whole(totals["most"]), whole(totals["count"])) == ([40], [most], [most])
     # A gap shows a declared domain; without a k there must be one.
     for mechanism, table in (
         (pkdp.Histogram(k=10), table_of({**shown, ("y", "s"): None})),
@@ -226,16 +226,16 @@ def test_a_domain_that_the_table_does_not_show_can_be_stated():
 
 def test_nothing_published_is_not_nobody():
     empty = table_of({})
-    found = derived.rollup(empty, pkdp.Histogram(k=10), [], declared=False)
-    assert (whole(found["least"]), whole(found["most"]), whole(found["count"])) == ([0], [None], [None])
+    totals = derived.rollup(empty, pkdp.Histogram(k=10), [], declared=False)
+    assert (whole(totals["least"]), whole(totals["most"]), whole(totals["count"])) == ([0], [None], [None])
     assert len(derived.rollup(empty, pkdp.Histogram(k=10), "a", declared=False)) == 0
     assert len(derived.shares(empty, pkdp.Histogram(k=10), None, declared=False)) == 0
 
 
 def test_bounds_that_do_not_fit_are_given_up_in_the_safe_direction():
     table = table_of({("x", "s"): 2**63 - 1, ("x", "t"): 2**63 - 1})
-    found = derived.rollup(table, pkdp.Histogram(), "a", declared=True)
-    assert (whole(found["least"]), whole(found["most"]), whole(found["count"])) == ([2**63 - 1], [None], [None])
+    totals = derived.rollup(table, pkdp.Histogram(), "a", declared=True)
+    assert (whole(totals["least"]), whole(totals["most"]), whole(totals["count"])) == ([2**63 - 1], [None], [None])
 
 
 @given(declared_tables(), st.integers(1, 7), st.sampled_from([None, [], "a"]))
@@ -243,10 +243,10 @@ def test_rounded_counts_are_nearest_multiples_and_intervals_still_hold(published
     mechanism, shown = published
     table = table_of(shown)
     plain = derived.rollup(table, mechanism, ["a", "b"] if by is None else by, declared=True)
-    found = derived.rounded(table, mechanism, base, by, declared=True)
-    assert list(found.columns) == list(plain.columns)
+    rounded = derived.rounded(table, mechanism, base, by, declared=True)
+    assert list(rounded.columns) == list(plain.columns)
     for name in ("count", "least", "most"):
-        for before, after in zip(whole(plain[name]), whole(found[name]), strict=True):
+        for before, after in zip(whole(plain[name]), whole(rounded[name]), strict=True):
             assert (before is None) == (after is None)
             if before is None:
                 continue
@@ -259,11 +259,11 @@ def test_rounded_counts_are_nearest_multiples_and_intervals_still_hold(published
 
 def test_groups_come_in_the_table_order_and_missing_is_a_key():
     shown = {("y", "s"): 12, (None, "s"): 13, ("x", "s"): None, ("y", "t"): 14, (None, "t"): None, ("x", "t"): 11}
-    found = derived.rollup(table_of(shown), pkdp.Histogram(k=10), ["a"], declared=False)
-    assert [None if pd.isna(key) else key for key in found["a"]] == ["y", None, "x"]
-    assert found["a"].dtype == table_of(shown)["a"].dtype
-    assert whole(found["least"]) == [26, 13, 11]
-    assert whole(found["most"]) == [26, 22, 20]
+    totals = derived.rollup(table_of(shown), pkdp.Histogram(k=10), ["a"], declared=False)
+    assert [None if pd.isna(key) else key for key in totals["a"]] == ["y", None, "x"]
+    assert totals["a"].dtype == table_of(shown)["a"].dtype
+    assert whole(totals["least"]) == [26, 13, 11]
+    assert whole(totals["most"]) == [26, 22, 20]
     assert list(derived.rollup(table_of(shown), pkdp.Histogram(k=10), ["b", "a"], declared=False).columns[:2]) == [
         "b",
         "a",
@@ -291,10 +291,10 @@ def test_keys_of_every_kind_stay_what_they_are(domain):
     if type(domain[0]).__name__ == "date":
         frame["c"] = frame["c"].astype("date32[pyarrow]")
     release = frame.pkdp.histogram(["c", "d"], unit="u", attacker=ATTACKER, k=10, domain={"c": domain, "d": ["p", "q"]})
-    found = release.rollup("c")
-    pd.testing.assert_series_equal(found["c"], release.table["c"].iloc[[0, 2]].reset_index(drop=True))
-    assert whole(found["least"]) == [12, 0]
-    assert whole(found["most"]) == [21, 18]
+    totals = release.rollup("c")
+    pd.testing.assert_series_equal(totals["c"], release.table["c"].iloc[[0, 2]].reset_index(drop=True))
+    assert whole(totals["least"]) == [12, 0]
+    assert whole(totals["most"]) == [21, 18]
 
 
 @pytest.fixture
@@ -365,20 +365,22 @@ def test_a_column_that_the_result_has_itself_is_left_out_or_refused(name):
 @st.composite
 def noised_below(draw):
     """Return true counts, and what is published of them: exact from k on, smaller ones noised, some left out."""
-    k, found = draw(st.integers(2, 6)), draw(st.booleans())
-    release = draw(st.integers(0, 8)) if found or draw(st.booleans()) else None
-    mechanism = pkdp.Histogram(k=k, noise=NOISE, below="noise_from_1" if found else "noise", release_threshold=release)
+    k, from_1 = draw(st.integers(2, 6)), draw(st.booleans())
+    release = draw(st.integers(0, 8)) if from_1 or draw(st.booleans()) else None
+    mechanism = pkdp.Histogram(k=k, noise=NOISE, below="noise_from_1" if from_1 else "noise", release_threshold=release)
     cells = draw(st.lists(st.sampled_from(CELLS), min_size=1, max_size=3, unique=True))
     true = {cell: draw(st.sampled_from([0, 1, k - 1, k, 12])) for cell in cells}
     noise = {cell: draw(st.integers(-20, 20)) for cell in cells}
     shown = {}
     for cell, people in true.items():
-        hidden = people < k and (people + noise[cell] < (-99 if release is None else release) or (found and not people))
+        hidden = people < k and (
+            people + noise[cell] < (-99 if release is None else release) or (from_1 and not people)
+        )
         shown[cell] = None if hidden else people if people >= k else people + noise[cell]
-    rows = {cell: value for cell, value in shown.items() if value is not None or not found}
+    rows = {cell: value for cell, value in shown.items() if value is not None or not from_1}
     table = table_of(rows)
     marks = [None if value is None else true[cell] >= k for cell, value in rows.items()]
-    return true, noise, mechanism, table.assign(exact=pd.array(marks, dtype="boolean")), not found
+    return true, noise, mechanism, table.assign(exact=pd.array(marks, dtype="boolean")), not from_1
 
 
 @given(noised_below(), st.sampled_from([["a"], ["b"], ["a", "b"], []]), st.integers(1, 7))

@@ -156,8 +156,8 @@ def test_another_frame_is_warned_of(ledger):
 
 def test_an_explanation_says_that_nothing_is_charged(ledger):
     FRAME.pkdp.histogram(**TERMS, k=8, ledger=ledger)
-    asked = {key: value for key, value in TERMS.items() if key != "by"} | {"ledger": ledger}
-    explained = pkdp.explain("c", **asked, k=8, display=pkdp.Rounding(5))
+    terms = {key: value for key, value in TERMS.items() if key != "by"} | {"ledger": ledger}
+    explained = pkdp.explain("c", **terms, k=8, display=pkdp.Rounding(5))
     assert (explained.outcome, explained.before) == ("replay", explained.after)
     assert "nothing is charged" in explained.certificate.sentence()
 

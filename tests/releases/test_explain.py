@@ -38,15 +38,15 @@ def adults(table: pd.DataFrame) -> pd.Series:
     return table["adult"]
 
 
-def published(by: object = None, **asked: object) -> pkdp.Release:
+def published(by: object = None, **terms: object) -> pkdp.Release:
     """Publish what is asked for, as one who does not explain first."""
-    return pkdp.count(frame(), **asked) if by is None else pkdp.histogram(frame(), by, **asked)
+    return pkdp.count(frame(), **terms) if by is None else pkdp.histogram(frame(), by, **terms)
 
 
-def _attempt(act, asked: dict):
+def _attempt(act, terms: dict):
     """Return what it returns, and what it raises."""
     try:
-        return act(**asked), None
+        return act(**terms), None
     except pkdp.PkdpError as error:
         return None, error
 
@@ -58,17 +58,17 @@ def quick():
         yield
 
 
-def check(asked: dict, ledger: pkdp.Ledger | None = None) -> str:
+def check(terms: dict, ledger: pkdp.Ledger | None = None) -> str:
     """Explain, publish, and compare; return what became of it."""
-    explained, malformed = _attempt(pkdp.explain, asked | {"ledger": ledger})
-    held = None if ledger is None else _total(ledger)
-    release, error = _attempt(published, asked | {"ledger": ledger})
+    explained, malformed = _attempt(pkdp.explain, terms | {"ledger": ledger})
+    total = None if ledger is None else _total(ledger)
+    release, error = _attempt(published, terms | {"ledger": ledger})
     if malformed is not None:
         assert isinstance(malformed, pkdp.ArgumentError)
         assert (type(malformed), str(malformed)) == (type(error), str(error))
         return "malformed"
-    assert _some(explained.before) == held
-    assert _some(explained.after) == (None if ledger is None else _total(ledger))
+    assert _nonempty(explained.before) == total
+    assert _nonempty(explained.after) == (None if ledger is None else _total(ledger))
     if error is not None:
         assert explained.outcome == "refused"
         assert (type(explained.refused), str(explained.refused)) == (type(error), str(error))
@@ -82,11 +82,11 @@ def check(asked: dict, ledger: pkdp.Ledger | None = None) -> str:
 
 def _total(ledger: pkdp.Ledger) -> pkdp.Certificate | None:
     with contextlib.suppress(pkdp.NoEvidenceError):
-        return _some(ledger.total("u"))
+        return _nonempty(ledger.total("u"))
     return None
 
 
-def _some(total: pkdp.Certificate | None) -> pkdp.Certificate | None:
+def _nonempty(total: pkdp.Certificate | None) -> pkdp.Certificate | None:
     """Return a total; None where there is nothing in it."""
     return total if total is not None and total.parts else None
 
@@ -127,41 +127,41 @@ def requests(draw):
 
 
 @settings(max_examples=few(30, 3), deadline=None)
-@given(asked=requests())
-def test_without_a_ledger_it_says_what_publishing_does(asked):
+@given(terms=requests())
+def test_without_a_ledger_it_says_what_publishing_does(terms):
     with quick():
-        check(asked)
+        check(terms)
 
 
 @settings(max_examples=few(20, 3), deadline=None)
 @given(
-    asked=st.lists(st.tuples(requests(), st.booleans()), min_size=1, max_size=4),
+    requests=st.lists(st.tuples(requests(), st.booleans()), min_size=1, max_size=4),
     budget=st.sampled_from(
         [None, pkdp.Budget(1.2, 1e-6), pkdp.Budget(2.0, 1e-5, part="worst_case", window_days=2), pkdp.Budget(9.0, 0.2)]
     ),
     evidence=st.sampled_from([None, pkdp.IndependentGivenHabits(), pkdp.BoundedDependence(0.1, 0.0)]),
 )
-def test_with_a_ledger_it_says_what_publishing_does(asked, budget, evidence):
+def test_with_a_ledger_it_says_what_publishing_does(requests, budget, evidence):
     with pkdp.Ledger.open(":memory:", dataset="people", budget=budget, evidence=evidence) as ledger, quick():
-        for one, revise in asked:
-            check(one | ({"revise": True} if revise else {}), ledger)
+        for terms, revise in requests:
+            check(terms | ({"revise": True} if revise else {}), ledger)
         ledger.verify()
 
 
 def test_each_outcome_comes_about():
-    asked = UNIT | {"by": "c", "k": 20, "attacker": KNOWS_LITTLE, "period": "2020-01-01"}
+    terms = UNIT | {"by": "c", "k": 20, "attacker": KNOWS_LITTLE, "period": "2020-01-01"}
     with pkdp.Ledger.open(":memory:", budget=pkdp.Budget(9.0, 0.2, part="partial_knowledge")) as ledger:
-        assert check(asked, ledger) == "publish"
-        assert check(asked, ledger) == "replay"
-        assert check(asked | {"attacker": KNOWS_MORE}, ledger) == "replay"  # and certified again
-        assert check(asked | {"k": 5}, ledger) == "refused"  # it would undo the first
-        assert check(asked | {"attacker": ANYONE, "k": 30}, ledger) == "refused"  # not certifiable
-        assert check(asked | {"period": None}, ledger) == "malformed"
-        assert check(asked | {"where": adults}, ledger) == "malformed"
-        assert check(asked | {"attacker": 0.1, "k": 30}, ledger) == "malformed"
-        assert check(asked | {"attacker": 0.1}) == "malformed"
-    assert check(asked | {"revise": True}) == "malformed"
-    assert check(asked) == "publish"
+        assert check(terms, ledger) == "publish"
+        assert check(terms, ledger) == "replay"
+        assert check(terms | {"attacker": KNOWS_MORE}, ledger) == "replay"  # and certified again
+        assert check(terms | {"k": 5}, ledger) == "refused"  # it would undo the first
+        assert check(terms | {"attacker": ANYONE, "k": 30}, ledger) == "refused"  # not certifiable
+        assert check(terms | {"period": None}, ledger) == "malformed"
+        assert check(terms | {"where": adults}, ledger) == "malformed"
+        assert check(terms | {"attacker": 0.1, "k": 30}, ledger) == "malformed"
+        assert check(terms | {"attacker": 0.1}) == "malformed"
+    assert check(terms | {"revise": True}) == "malformed"
+    assert check(terms) == "publish"
 
 
 @pytest.mark.parametrize("attacker", [KNOWS_LITTLE, KNOWS_MORE])
@@ -173,10 +173,10 @@ def test_the_table_of_stronger_attackers_is_that_of_its_certificate(attacker):
 
 
 def test_a_request_refused_for_its_budget_keeps_the_certificate_it_was_refused_with():
-    asked = UNIT | {"by": "c", "domain": ["x", "y"], "noise": NOISE, "attacker": ANYONE, "period": "2020-01-01"}
+    terms = UNIT | {"by": "c", "domain": ["x", "y"], "noise": NOISE, "attacker": ANYONE, "period": "2020-01-01"}
     with pkdp.Ledger.open(":memory:", budget=pkdp.Budget(0.6, 0.0)) as ledger:
-        assert check(asked, ledger) == "publish"
-        explained = pkdp.explain(**asked | {"period": "2020-01-02"}, ledger=ledger)
+        assert check(terms, ledger) == "publish"
+        explained = pkdp.explain(**terms | {"period": "2020-01-02"}, ledger=ledger)
     assert isinstance(explained.refused, pkdp.BudgetExceededError)
     assert explained.certificate.worst_case.parameters == (0.5, 0.0)
     assert explained.before is explained.after
@@ -187,11 +187,11 @@ def test_a_request_refused_for_its_budget_keeps_the_certificate_it_was_refused_w
 
 
 def test_budgets_are_shown_as_they_would_be_used():
-    asked = UNIT | {"by": "c", "domain": ["x", "y"], "noise": NOISE, "attacker": ANYONE, "period": "2020-01-01"}
+    terms = UNIT | {"by": "c", "domain": ["x", "y"], "noise": NOISE, "attacker": ANYONE, "period": "2020-01-01"}
     budgets = [pkdp.Budget(2.0, 0.0, part="worst_case"), pkdp.Budget(1.0, 0.0, part="worst_case", window_days=1)]
     with pkdp.Ledger.open(":memory:", budget=budgets) as ledger:
-        published(**asked, ledger=ledger)
-        explained = pkdp.explain(**asked | {"period": "2020-01-02"}, ledger=ledger)
+        published(**terms, ledger=ledger)
+        explained = pkdp.explain(**terms | {"period": "2020-01-02"}, ledger=ledger)
     assert [(budget.budget, budget.before, budget.after, budget.complete) for budget in explained.budgets] == [
         (budgets[0], 0.5, 1.0, True),
         (budgets[1], 0.5, 0.5, True),
@@ -225,17 +225,17 @@ def never(_: object) -> object:
 
 @pytest.mark.parametrize("by", ["c", None])
 def test_no_data_are_read(by):
-    asked = UNIT | {"by": by, "where": never, "k": 20, "attacker": KNOWS_LITTLE}
+    terms = UNIT | {"by": by, "where": never, "k": 20, "attacker": KNOWS_LITTLE}
     accessor = PkdpAccessor(Untouchable())
-    assert accessor.explain(**asked).outcome == "publish"
+    assert accessor.explain(**terms).outcome == "publish"
     with pkdp.Ledger.open(":memory:") as ledger:
         more = {"ledger": ledger, "period": "2020", "label": "some of them"}
-        assert accessor.explain(**asked | more) == pkdp.explain(**asked | more)
+        assert accessor.explain(**terms | more) == pkdp.explain(**terms | more)
         assert list(ledger.entries()) == []
 
 
 def test_the_accessor_passes_every_argument_on():
-    asked = UNIT | {
+    terms = UNIT | {
         "by": ["c", "d"],
         "k": 3,
         "noise": NOISE,
@@ -248,8 +248,8 @@ def test_the_accessor_passes_every_argument_on():
         "undeclared": "absent",
         "attacker": pkdp.AttackerModel(p_max_between=0.6),
     }
-    assert frame().pkdp.explain(**asked) == pkdp.explain(**asked)
-    context = pkdp.explain(**asked).context
+    assert frame().pkdp.explain(**terms) == pkdp.explain(**terms)
+    context = pkdp.explain(**terms).context
     assert (context.missing_unit, context.one_cell, context.undeclared) == ("drop", "first", "absent")
     counted = pkdp.explain(**UNIT, k_complement=4, attacker=pkdp.AttackerModel(p_min=0.2), where="adult")
     assert counted == frame().pkdp.explain(
@@ -271,15 +271,15 @@ def fingerprints(folder: Path) -> dict[str, str]:
 
 def test_a_ledger_s_file_stays_as_it_is(tmp_path):
     path = tmp_path / "ledger.sqlite"
-    asked = UNIT | {"by": "c", "domain": ["x", "y"], "noise": NOISE, "attacker": ANYONE, "period": "2020-01-01"}
+    terms = UNIT | {"by": "c", "domain": ["x", "y"], "noise": NOISE, "attacker": ANYONE, "period": "2020-01-01"}
     with pkdp.Ledger.open(path, dataset="people", budget=pkdp.Budget(1.2, 0.0)) as ledger:
         before = fingerprints(tmp_path)
-        assert pkdp.explain(**asked, ledger=ledger).outcome == "publish"
+        assert pkdp.explain(**terms, ledger=ledger).outcome == "publish"
         assert fingerprints(tmp_path) == before
-        published(**asked, ledger=ledger)
+        published(**terms, ledger=ledger)
         before, head = fingerprints(tmp_path), ledger.head()
         outcomes = [
-            pkdp.explain(**asked | other, ledger=ledger).outcome
+            pkdp.explain(**terms | other, ledger=ledger).outcome
             for other in (
                 {},
                 {"attacker": KNOWS_LITTLE},
@@ -298,14 +298,14 @@ def test_a_ledger_s_file_stays_as_it_is(tmp_path):
 
 
 def test_another_run_s_reservation_is_explained_as_it_would_be_taken_over(tmp_path):
-    asked = UNIT | {"by": "c", "k": 20, "attacker": KNOWS_LITTLE, "period": "2020-01-01"}
+    terms = UNIT | {"by": "c", "k": 20, "attacker": KNOWS_LITTLE, "period": "2020-01-01"}
     with pkdp.Ledger.open(tmp_path / "ledger.sqlite", evidence=pkdp.IndependentGivenHabits()) as ledger:
         question = Question(mechanism=pkdp.Histogram(k=20), unit="u", by="c", period="2020-01-01")
         left = Publication(question=question, attacker=KNOWS_LITTLE, ledger=ledger).reserve()
-        published(**asked | {"ledger": ledger, "period": "2021-01-01"})
-        explained = pkdp.explain(**asked, ledger=ledger)
+        published(**terms | {"ledger": ledger, "period": "2021-01-01"})
+        explained = pkdp.explain(**terms, ledger=ledger)
         assert explained.certificate.context.head == left.charged.head
-        assert check(asked, ledger) == "publish"
+        assert check(terms, ledger) == "publish"
 
 
 @pytest.mark.postgres
@@ -318,10 +318,10 @@ def test_a_postgresql_ledger_stays_as_it_is(postgres_url):
             tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'pkdp'").fetchall()
             return {name: sorted(map(repr, connection.execute(f"TABLE {name}").fetchall())) for (name,) in tables}
 
-    asked = UNIT | {"by": "c", "domain": ["x", "y"], "noise": NOISE, "attacker": ANYONE, "period": "2020-01-01"}
+    terms = UNIT | {"by": "c", "domain": ["x", "y"], "noise": NOISE, "attacker": ANYONE, "period": "2020-01-01"}
     with pkdp.Ledger.open(postgres_url, dataset="people", budget=pkdp.Budget(0.7, 0.0)) as ledger:
-        assert pkdp.explain(**asked, ledger=ledger).outcome == "publish"
-        published(**asked, ledger=ledger)
+        assert pkdp.explain(**terms, ledger=ledger).outcome == "publish"
+        published(**terms, ledger=ledger)
         before = content()
         assert any(before.values())
         others = (
@@ -330,7 +330,7 @@ def test_a_postgresql_ledger_stays_as_it_is(postgres_url):
             {"period": "2020-02"},
             {"noise": pkdp.GeometricNoise(0.1), "period": "2021"},
         )
-        outcomes = [pkdp.explain(**asked | other, ledger=ledger).outcome for other in others]
+        outcomes = [pkdp.explain(**terms | other, ledger=ledger).outcome for other in others]
         assert outcomes == ["replay", "replay", "refused", "publish"]
         assert content() == before
-        assert check(asked | others[3], ledger) == "publish"
+        assert check(terms | others[3], ledger) == "publish"

@@ -21,8 +21,8 @@ def explained(**more):
 
 def with_a_ledger(**more):
     with pkdp.Ledger.open(":memory:", dataset="clinic", budget=BUDGETS) as ledger:
-        asked = {"by": None, "k": None, "noise": NOISE, "attacker": ANYONE, "period": "2026-01", "ledger": ledger}
-        return explained(**asked | more)
+        terms = {"by": None, "k": None, "noise": NOISE, "attacker": ANYONE, "period": "2026-01", "ledger": ledger}
+        return explained(**terms | more)
 
 
 CASES = {
@@ -48,20 +48,20 @@ def words(text: str) -> str:
 
 
 def test_it_says_what_is_promised_and_assumed():
-    one = explained()
-    text = words(str(one))
+    explanation = explained()
+    text = words(str(explanation))
     assert text.startswith("histogram by district: would be published. The promise")
-    assert one.certificate.sentence() in text
+    assert explanation.certificate.sentence() in text
     assert "Every cell is published only when it is at least 55. No noise is added." in text
     assert "knows everything about everybody else nothing is certified" in text
     assert "ledger of" not in text
 
 
 def test_numbers_are_rounded_up():
-    one = explained()
-    for epsilon, shown in re.findall(r"(\S+) at ε = ([\d.]+)", words(str(one)).split("δ is at most ")[1]):
-        assert float(epsilon) >= one.certificate.delta(float(shown))
-    assert float(re.search(r"ε = ([\d.]+) at δ = 1e-6", str(one))[1]) >= one.certificate.epsilon(1e-6)
+    explanation = explained()
+    for epsilon, shown in re.findall(r"(\S+) at ε = ([\d.]+)", words(str(explanation)).split("δ is at most ")[1]):
+        assert float(epsilon) >= explanation.certificate.delta(float(shown))
+    assert float(re.search(r"ε = ([\d.]+) at δ = 1e-6", str(explanation))[1]) >= explanation.certificate.epsilon(1e-6)
 
 
 def test_it_says_what_noise_does():
@@ -79,13 +79,15 @@ def test_it_says_what_the_ledger_holds_now_and_then():
 
 
 def test_a_refusal_says_why_and_shows_no_total_to_come():
-    one = with_a_ledger(noise=pkdp.GeometricNoise(1.0))
-    text = words(str(one))
+    explanation = with_a_ledger(noise=pkdp.GeometricNoise(1.0))
+    text = words(str(explanation))
     assert "would be refused: nothing would be read or charged. Why" in text
-    assert words(str(one.refused)) in text
+    assert words(str(explanation.refused)) in text
     assert "The promise it would have made" in text
     assert "what now everything, ε at δ = 1e-6 nothing yet budget" in text
-    assert repr(one) == ("<Explanation: count, period 2026-01: would be refused: nothing would be read or charged.>")
+    assert repr(explanation) == (
+        "<Explanation: count, period 2026-01: would be refused: nothing would be read or charged.>"
+    )
 
 
 def test_what_is_not_certifiable_promises_nothing():
@@ -97,12 +99,14 @@ def test_what_is_not_certifiable_promises_nothing():
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_notebook_shows_the_same(case):
-    one = CASES[case]()
-    page = one._repr_html_()
+    explanation = CASES[case]()
+    page = explanation._repr_html_()
     for tag in ("div", "table", "tr", "td", "th", "p", "details"):
         assert len(re.findall(rf"<{tag}[ >]", page)) == page.count(f"</{tag}>")
-    assert ("<summary" in page) == (one.certificate is not None)
-    assert page.count(">nothing is certified<") == sum(row.verdict == "nothing is certified" for row in one.scenarios)
+    assert ("<summary" in page) == (explanation.certificate is not None)
+    assert page.count(">nothing is certified<") == sum(
+        row.verdict == "nothing is certified" for row in explanation.scenarios
+    )
 
 
 def test_a_notebook_takes_names_as_text():

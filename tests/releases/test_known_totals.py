@@ -43,9 +43,9 @@ def people(counts):
 
 
 def table(attacker=TOLD, counts=COUNTS, by=("region", "answer"), **more):
-    asked = {"unit": "id", "k": 50, "protects": "value", "attacker": attacker, **more}
-    asked.setdefault("domain", {name: CELLS[name] for name in by} if len(by) > 1 else CELLS[by[0]])
-    return people(tuple(counts.items())).pkdp.histogram(list(by), **asked)
+    terms = {"unit": "id", "k": 50, "protects": "value", "attacker": attacker, **more}
+    terms.setdefault("domain", {name: CELLS[name] for name in by} if len(by) > 1 else CELLS[by[0]])
+    return people(tuple(counts.items())).pkdp.histogram(list(by), **terms)
 
 
 def totals(attacker=TOLD, counts=COUNTS, **more):
@@ -61,8 +61,8 @@ def ledger():
 def refused(act, error, *words):
     with pytest.raises(error) as caught:
         act()
-    for one in words:
-        assert one in str(caught.value)
+    for word in words:
+        assert word in str(caught.value)
     # No value and no count of the data.
     assert not any(text in str(caught.value) for text in ("north", "south", "157", "90"))
 
@@ -71,31 +71,31 @@ def refused(act, error, *words):
 
 
 def test_the_numbers_are_those_of_theorem_c_and_the_totals_cost_nothing():
-    made, alone = table(), table(SURE)
-    assert made.table.equals(alone.table)
+    release, alone = table(), table(SURE)
+    assert release.table.equals(alone.table)
     for epsilon in (0.0, 0.5, 1.0):
-        assert made.certificate.delta(epsilon) == alone.certificate.delta(epsilon)
+        assert release.certificate.delta(epsilon) == alone.certificate.delta(epsilon)
     known = totals()
     assert known.table["count"].tolist() == [157, 88]
     assert known.certificate.delta(0.0) == 0.0
     assert known.certificate.theorems == ("leaked",)
     assert "protects neither whether she is included nor her group" in known.certificate.sentence()
-    for one in (made, known):
-        assert one.verify()
-        assert pkdp.Certificate.from_json(one.certificate.to_json()) == one.certificate
+    for published in (release, known):
+        assert published.verify()
+        assert pkdp.Certificate.from_json(published.certificate.to_json()) == published.certificate
 
 
 @pytest.mark.parametrize("totals_first", [True, False])
 def test_totals_stand_beside_their_table_in_a_ledger(ledger, totals_first):
-    asked = {"ledger": ledger, "period": DAY}
-    made = [totals(**asked), table(**asked)] if totals_first else [table(**asked), totals(**asked)][::-1]
-    assert [one.certificate.context.beside for one in made] == [not totals_first, False]
+    terms = {"ledger": ledger, "period": DAY}
+    releases = [totals(**terms), table(**terms)] if totals_first else [table(**terms), totals(**terms)][::-1]
+    assert [release.certificate.context.beside for release in releases] == [not totals_first, False]
     alone = pkdp.certify(pkdp.Histogram(k=50), SURE, protects="value")
     for epsilon in (0.0, 0.5, 1.0):
         assert ledger.total().delta(epsilon) == alone.delta(epsilon)
     assert {entry.label for entry in ledger.entries()} == {"total by region", "histogram by region, answer"}
-    assert totals(**asked).replayed
-    assert table(**asked).replayed
+    assert totals(**terms).replayed
+    assert table(**terms).replayed
     ledger.verify()
 
 
@@ -104,18 +104,18 @@ def test_totals_stand_beside_their_table_in_a_ledger(ledger, totals_first):
 @pytest.mark.parametrize("attacker", [SURE, NUMBER])
 def test_a_certificate_about_who_does_not_know_the_totals_keeps_them_out(ledger, first, attacker):
     """Who knows how many people there are does not know how many are in each region."""
-    asked = {"ledger": ledger, "period": DAY}
+    terms = {"ledger": ledger, "period": DAY}
     way = "leakage=pkdp.Leakage.totals(by=['region'])"
     if first is table:
-        table(attacker, **asked)
-        refused(lambda: totals(**asked), pkdp.DifferencingError, way)
-        table(**asked)  # certified anew, it has promised that before
-        refused(lambda: totals(**asked), pkdp.DifferencingError, way)
+        table(attacker, **terms)
+        refused(lambda: totals(**terms), pkdp.DifferencingError, way)
+        table(**terms)  # certified anew, it has promised that before
+        refused(lambda: totals(**terms), pkdp.DifferencingError, way)
     else:
-        totals(**asked)
-        refused(lambda: table(attacker, **asked), pkdp.DifferencingError, way)
-        table(**asked)
-        refused(lambda: table(attacker, **asked), pkdp.DifferencingError)
+        totals(**terms)
+        refused(lambda: table(attacker, **terms), pkdp.DifferencingError, way)
+        table(**terms)
+        refused(lambda: table(attacker, **terms), pkdp.DifferencingError)
     ledger.verify()
 
 
@@ -131,8 +131,8 @@ def test_totals_that_others_do_not_know_do_not_add_up():
     for attacker, parts in ((NUMBER, [known]), (SURE, [known]), (NUMBER, [pkdp.compose([known, number])])):
         alone = pkdp.certify(pkdp.Histogram(k=50), attacker, protects="value")
         refused(lambda alone=alone, parts=parts: pkdp.compose([alone, *parts]), pkdp.NoEvidenceError, "totals(by=")
-    told = pkdp.certify(pkdp.Histogram(k=50), TOLD, protects="value")
-    assert pkdp.compose([told, known, number]).delta(0.5) == told.delta(0.5)
+    certificate = pkdp.certify(pkdp.Histogram(k=50), TOLD, protects="value")
+    assert pkdp.compose([certificate, known, number]).delta(0.5) == certificate.delta(0.5)
 
 
 def test_totals_of_another_day_add_up_only_with_what_is_told_them(ledger):
@@ -150,13 +150,13 @@ def test_totals_of_another_day_add_up_only_with_what_is_told_them(ledger):
 
 def test_a_new_certificate_counts_as_what_it_promises(ledger):
     """What once held across regions is counted as the newest certificate of the same numbers, which says less."""
-    asked = {"ledger": ledger, "period": DAY}
-    table(SURE, **asked)
+    terms = {"ledger": ledger, "period": DAY}
+    table(SURE, **terms)
     assert "'region'" not in ledger.total().sentence()
-    assert table(**asked).replayed
+    assert table(**terms).replayed
     assert "a person's 'region' is not protected" in ledger.total().sentence()
-    table(SURE, **asked)
-    refused(lambda: totals(**asked), pkdp.DifferencingError)
+    table(SURE, **terms)
+    refused(lambda: totals(**terms), pkdp.DifferencingError)
 
 
 # What is refused ---------------------------------------------------------------------------------------------------
@@ -235,23 +235,23 @@ def test_a_certificate_of_totals_does_not_pass_for_another_table():
 
 
 def test_hidden_cells_are_intervals_within_their_total():
-    found = table().within(totals())
-    assert list(found.columns) == ["region", "answer", "count", "least", "most", "total"]
-    assert found["total"].tolist() == [157] * 3 + [88] * 3
-    assert found["least"].tolist() == [90, 60, 7, 80, 0, 0]
-    assert found["most"].tolist() == [90, 60, 7, 80, 8, 8]
-    assert found["count"].isna().tolist() == [False, False, True, False, True, True]
-    assert table().within(totals().table).equals(found)
+    bounded = table().within(totals())
+    assert list(bounded.columns) == ["region", "answer", "count", "least", "most", "total"]
+    assert bounded["total"].tolist() == [157] * 3 + [88] * 3
+    assert bounded["least"].tolist() == [90, 60, 7, 80, 0, 0]
+    assert bounded["most"].tolist() == [90, 60, 7, 80, 8, 8]
+    assert bounded["count"].isna().tolist() == [False, False, True, False, True, True]
+    assert table().within(totals().table).equals(bounded)
     narrow = table(k=6, counts={**COUNTS, ("south", "b"): 5}).within(totals(counts={**COUNTS, ("south", "b"): 5}))
     assert narrow["least"].tolist()[4:] == [5, 5]
 
 
 def test_a_count_of_everybody_bounds_the_whole_table():
     everybody = people(tuple(COUNTS.items())).pkdp.count(unit="id", protects="value", attacker=NUMBER)
-    found = table(NUMBER).within(everybody)
-    assert found["total"].tolist() == [245] * 6
-    assert found["least"].tolist() == [90, 60, 0, 80, 0, 0]
-    assert found["most"].tolist() == [90, 60, 15, 80, 15, 15]
+    bounded = table(NUMBER).within(everybody)
+    assert bounded["total"].tolist() == [245] * 6
+    assert bounded["least"].tolist() == [90, 60, 0, 80, 0, 0]
+    assert bounded["most"].tolist() == [90, 60, 15, 80, 15, 15]
     alone = {cell: number for cell, number in COUNTS.items() if number > 50} | {("south", "c"): 5}
     cells = [("north", "a"), ("north", "b"), ("south", "a"), ("south", "c")]
     exact = table(NUMBER, alone, domain=cells).within(pd.DataFrame({"count": [235]}))
@@ -286,17 +286,17 @@ def test_the_intervals_are_all_that_the_public_numbers_allow_and_nothing_else(ex
                 totals(counts=truth)
             )
 
-        found = published(counts)
+        bounded = published(counts)
         for start in (0, 3):
             row = counts[start : start + 3]
             ways = [way for way in product(range(7), repeat=3) if hidden(way) == hidden(row) and sum(way) == sum(row)]
-            for at in range(3):
-                values = {way[at] for way in ways}
-                place = found.loc[start + at]
+            for position in range(3):
+                values = {way[position] for way in ways}
+                place = bounded.loc[start + position]
                 assert values == set(range(place["least"], place["most"] + 1))
             if k > 1:
                 other = [*counts[:start], *ways[0], *counts[start + 3 :]]
-                assert published(other).equals(found)
+                assert published(other).equals(bounded)
 
     holds()
 

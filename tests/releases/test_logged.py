@@ -34,16 +34,16 @@ def said(caplog):
 
 def test_charge_publication_replay_and_refusal_are_logged(said):
     with pkdp.Ledger.open(":memory:", dataset="d") as ledger:
-        asked = {**ASKED, "ledger": ledger, "period": "2026-01-01", "where": "town != 'Oslo'"}
-        release = ROWS.pkdp.histogram("town", **asked)
+        terms = {**ASKED, "ledger": ledger, "period": "2026-01-01", "where": "town != 'Oslo'"}
+        release = ROWS.pkdp.histogram("town", **terms)
         assert said() == [
             ("INFO", f"charged: {HISTOGRAM}"),
             ("INFO", f"published: {HISTOGRAM}, release {release.id}"),
         ]
-        ROWS.pkdp.histogram("town", **asked)
+        ROWS.pkdp.histogram("town", **terms)
         assert said() == [("INFO", f"replayed: {HISTOGRAM}, release {release.id}")]
         with pytest.raises(pkdp.DifferencingError):
-            ROWS.pkdp.histogram("town", **{**asked, "period": "2026-01-02"})
+            ROWS.pkdp.histogram("town", **{**terms, "period": "2026-01-02"})
         refused = HISTOGRAM.replace("01-01", "01-02")
         assert said() == [("WARNING", f"refused: {refused} (DifferencingError)")]
 
@@ -51,9 +51,9 @@ def test_charge_publication_replay_and_refusal_are_logged(said):
 def test_a_charge_that_is_given_back_or_taken_over_is_logged(said):
     missing = ROWS.assign(person=ROWS["person"].where(ROWS["town"] == "Ås").astype("Int64"))
     with pkdp.Ledger.open(":memory:", dataset="d") as ledger:
-        asked = {**ASKED, "ledger": ledger, "period": "2026-01-01"}
+        terms = {**ASKED, "ledger": ledger, "period": "2026-01-01"}
         with pytest.raises(pkdp.InputCheckError):
-            missing.pkdp.histogram("town", **asked)
+            missing.pkdp.histogram("town", **terms)
         assert said() == [
             ("INFO", f"charged: {HISTOGRAM}"),
             ("WARNING", f"charge given back: {HISTOGRAM}"),

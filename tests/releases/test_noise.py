@@ -107,8 +107,8 @@ def test_the_expected_error_says_what_is_suppressed():
 def test_a_cell_appears_no_more_often_under_the_noise_drawn_than_certified(epsilon, gap):
     noise = GeometricNoise(epsilon)
     mechanism = Histogram(k=400, noise=noise, release_threshold=400 + gap)
-    made = ReleaseCertificate(mechanism=mechanism, attacker=pkdp.AttackerModel(), protects="presence")
-    _, certified = made.worst_case.parameters
+    certificate = ReleaseCertificate(mechanism=mechanism, attacker=pkdp.AttackerModel(), protects="presence")
+    _, certified = certificate.worst_case.parameters
     with flint.ctx.workprec(4000):
         alpha = (-1 / flint.arb(noise_scale(noise))).exp()
         drawn = alpha**gap / (1 + alpha) if gap >= 0 else 1 - alpha ** (1 - gap) / (1 + alpha)

@@ -18,19 +18,19 @@ K = {"unit": "uid", "k": 5, "attacker": ATTACKER}
 @pytest.fixture
 def frame():
     number = range(60)
-    return pd.DataFrame({"uid": [f"u{one}" for one in number], "town": ["a"] * 40 + ["b"] * 20, "age": number})
+    return pd.DataFrame({"uid": [f"u{person}" for person in number], "town": ["a"] * 40 + ["b"] * 20, "age": number})
 
 
 @thinned(2)
 @pytest.mark.parametrize("levels", ["uid", "town", ["uid", "town"], ["age", "uid"]])
 def test_levels_of_the_index_are_columns(frame, levels):
-    asked = {**K, "where": "age >= 10"}
-    expected = frame.pkdp.histogram("town", **asked)
-    found = frame.set_index(levels).pkdp.histogram("town", **asked)
-    assert found.id == expected.id
+    terms = {**K, "where": "age >= 10"}
+    expected = frame.pkdp.histogram("town", **terms)
+    release = frame.set_index(levels).pkdp.histogram("town", **terms)
+    assert release.id == expected.id
     counted = frame.set_index(levels).pkdp.count("age >= 10", **K)
     assert counted.value == 50
-    assert frame.set_index("uid").pkdp.count(lambda held: held["age"] >= 10, **K).value == 50
+    assert frame.set_index("uid").pkdp.count(lambda rows: rows["age"] >= 10, **K).value == 50
 
 
 def test_a_level_that_is_a_column_as_well_is_refused(frame):

@@ -69,11 +69,11 @@ def test_a_sum_of_polars_reads_three_columns():
 
 def test_a_ledger_finds_the_questions_of_pandas_again():
     with pkdp.Ledger.open(":memory:", dataset="d") as ledger:
-        asked = {**ASKED, "ledger": ledger, "period": "2026-01-01"}
-        first = pd.DataFrame(ROWS).pkdp.histogram("city", **asked)
+        terms = {**ASKED, "ledger": ledger, "period": "2026-01-01"}
+        first = pd.DataFrame(ROWS).pkdp.histogram("city", **terms)
         for frame in (pl.DataFrame(ROWS), pl.LazyFrame(ROWS)):
             with pytest.warns(UserWarning, match="another frame"):
-                again = frame.pkdp.histogram("city", **asked)
+                again = frame.pkdp.histogram("city", **terms)
             assert again.replayed
             assert again.to_bytes() == first.to_bytes()
 

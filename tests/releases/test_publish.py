@@ -72,8 +72,8 @@ def unread():
 @pytest.mark.parametrize("size", [9, 10, 11])
 def test_a_cell_is_published_when_it_reaches_k_and_not_before(as_frame, size):
     frame = as_frame(people(a=size, b=20))
-    found = pkdp.histogram(frame, "c", unit="u", attacker=ATTACKER, k=10)
-    assert rows_of(found) == ([("a", size)] if size >= 10 else []) + [("b", 20)]
+    release = pkdp.histogram(frame, "c", unit="u", attacker=ATTACKER, k=10)
+    assert rows_of(release) == ([("a", size)] if size >= 10 else []) + [("b", 20)]
     declared = pkdp.histogram(frame, "c", unit="u", attacker=ATTACKER, k=10, domain=["b", "a", "z"])
     assert rows_of(declared) == [("b", 20), ("a", size if size >= 10 else None), ("z", None)]
     count = pkdp.count(frame, "c == 'a'", unit="u", attacker=ATTACKER, k=10)
@@ -104,10 +104,10 @@ def test_a_person_satisfies_a_predicate_when_any_row_does():
 
 @pytest.mark.parametrize("noisy", [19, 20, 21])
 def test_the_second_threshold_acts_on_the_noisy_count(monkeypatch, noisy):
-    seen = []
+    drawn_for = []
 
     def fixed(counts, *_):
-        seen.append(list(counts))
+        drawn_for.append(list(counts))
         return [noisy for _ in counts]
 
     monkeypatch.setattr(public_table, "add_noise", fixed)
@@ -117,9 +117,11 @@ def test_the_second_threshold_acts_on_the_noisy_count(monkeypatch, noisy):
     shown = noisy if noisy >= 20 else None
     # Below k stays suppressed whatever the noise says; noise was drawn for every public cell.
     assert rows_of(declared) == [("z", None), ("b", None), ("a", shown)]
-    assert seen == [[0, 9, 30]]
-    found = people(a=30, b=9).pkdp.histogram("c", unit="u", attacker=ATTACKER, k=10, noise=NOISE, release_threshold=20)
-    assert rows_of(found) == ([("a", noisy)] if shown else [])
+    assert drawn_for == [[0, 9, 30]]
+    undeclared = people(a=30, b=9).pkdp.histogram(
+        "c", unit="u", attacker=ATTACKER, k=10, noise=NOISE, release_threshold=20
+    )
+    assert rows_of(undeclared) == ([("a", noisy)] if shown else [])
     count = people(a=30).pkdp.count(unit="u", attacker=ATTACKER, k=10, noise=NOISE, release_threshold=20)
     assert count.value == shown
 
@@ -272,11 +274,11 @@ def equal_in_public() -> dict[str, tuple[pd.DataFrame, pd.DataFrame, dict]]:
 
 @pytest.mark.parametrize("case", equal_in_public())
 def test_what_is_withheld_leaves_no_trace(case, caplog, capfd):
-    one, other, fields = equal_in_public()[case]
+    first_frame, second_frame, fields = equal_in_public()[case]
     arguments = {"by": "c", "unit": "u", "attacker": ATTACKER, "k": 10, **fields}
     with warnings.catch_warnings(), caplog.at_level(logging.DEBUG):
         warnings.simplefilter("error")
-        first, second = (frame.pkdp.histogram(**arguments) for frame in (one, other))
+        first, second = (frame.pkdp.histogram(**arguments) for frame in (first_frame, second_frame))
     assert caplog.messages == [f"published: 'histogram by {arguments['by']}', release {first.id}"] * 2
     assert capfd.readouterr() == ("", "")
     assert first.to_bytes() == second.to_bytes()
@@ -295,15 +297,15 @@ def test_a_categorical_column_publishes_no_categories():
 
 
 def test_two_suppressed_counts_are_the_same_release():
-    one = people(a=3).pkdp.count("c == 'a'", unit="u", attacker=ATTACKER, k=10)
+    release = people(a=3).pkdp.count("c == 'a'", unit="u", attacker=ATTACKER, k=10)
     other = people(b=30).pkdp.count("c == 'a'", unit="u", attacker=ATTACKER, k=10)
-    assert one.to_bytes() == other.to_bytes()
+    assert release.to_bytes() == other.to_bytes()
     noised = {**BELOW, "unit": "u", "attacker": ATTACKER, "release_threshold": 900}
     for further in ({}, {"domain": ["z", "b", "a"]}):
-        one, other = (
+        release, other = (
             people(b=30, **cells).pkdp.histogram("c", **noised, **further) for cells in ({}, {"a": 3, "z": 7})
         )
-        assert one.to_bytes() == other.to_bytes()
+        assert release.to_bytes() == other.to_bytes()
 
 
 @pytest.mark.parametrize(
@@ -324,8 +326,8 @@ def test_errors_quote_neither_values_nor_numbers_of_the_data(fields):
     frame = pd.DataFrame({"u": [secret + "1", None, secret + "1"], "c": [secret, secret, "y"], "mixed": [secret, 5, 5]})
     with pytest.raises(pkdp.PkdpError) as caught:
         frame.pkdp.histogram(**{"by": "c", "unit": "u", "attacker": ATTACKER, "k": 77, **fields})
-    told = "".join(traceback.format_exception(caught.value))
-    assert secret not in told.replace('secret = "S3CRET"', "")
+    message = "".join(traceback.format_exception(caught.value))
+    assert secret not in message.replace('secret = "S3CRET"', "")
     assert caught.value.__context__ is None
 
 
@@ -343,15 +345,18 @@ def test_what_cannot_be_certified_is_refused_before_data_are_read():
         ({"p_min": 0.45}, 3, "value"),
     ],
 )
-def test_a_p_min_that_no_table_has_room_for_is_left_out(shares, cells, protects):
-    def asked(**which):
-        request = Question(mechanism=pkdp.Histogram(k=20), unit="u", by="c", protects=protects, **which)
+def test_a_p_min_that_no_table_has_room_for_is_left_out_or_refused(shares, cells, protects):
+    def attacker(k=20, **which):
+        request = Question(mechanism=pkdp.Histogram(k=k), unit="u", by="c", protects=protects, **which)
         return Publication(question=request, attacker=pkdp.AttackerModel(**shares, unknown=1000)).attacker
 
-    assert asked(domain=[*range(cells)]).p_min is None
-    assert asked().p_min is None  # any number of cells may come with the data
+    assert attacker(domain=[*range(cells)]).p_min is None
+    assert attacker().p_min is None  # any number of cells may come with the data
     fits = cells - 1 if "p_max" not in shares or shares["p_max"] == 0.5 else 1
-    assert asked(domain=[*range(fits)]).p_min == shares["p_min"]
+    assert attacker(domain=[*range(fits)]).p_min == attacker(None, domain=[*range(fits)]).p_min == shares["p_min"]
+    # Nothing else hides exact counts.
+    with pytest.raises(pkdp.ArgumentError):
+        attacker(None, domain=[*range(cells)])
 
 
 def test_equal_shares_have_room():
@@ -391,7 +396,7 @@ def test_the_certificate_is_that_of_the_mechanism_and_says_its_limits():
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("fields", "condition"),
     [
         ({}, "TYPED, SPACED, every row names its person and nobody is in several cells"),
         (
@@ -413,12 +418,12 @@ def test_the_certificate_is_that_of_the_mechanism_and_says_its_limits():
         ),
     ],
 )
-def test_what_can_stop_a_release_is_said_to_be_public(asked, told):
-    asked = {"mechanism": pkdp.Histogram(k=10), "unit": "u", "by": "c"} | asked
-    release = publish(lambda: people(a=12), Publication(question=Question(**asked), attacker=ATTACKER))
-    told = told.replace("TYPED", "every value that names a person or a cell is of its column's type")
-    told = told.replace("SPACED", "no two names of people differ only by spaces around them")
-    said = f"A release appears only when {told}: that this holds is public."
+def test_what_can_stop_a_release_is_said_to_be_public(fields, condition):
+    fields = {"mechanism": pkdp.Histogram(k=10), "unit": "u", "by": "c"} | fields
+    release = publish(lambda: people(a=12), Publication(question=Question(**fields), attacker=ATTACKER))
+    condition = condition.replace("TYPED", "every value that names a person or a cell is of its column's type")
+    condition = condition.replace("SPACED", "no two names of people differ only by spaces around them")
+    said = f"A release appears only when {condition}: that this holds is public."
     assert [text for text in release.certificate.limits if "appears" in text] == [said]
     assert said in release.certificate.sentence()
     assert pkdp.Certificate.from_json(release.certificate.to_json()).limits == release.certificate.limits
@@ -539,9 +544,9 @@ def test_evidence_lets_a_noiseless_release_follow_another(tmp_path):
                 lambda: people(a=12), Publication(question=request, attacker=ATTACKER, ledger=ledger)
             ).replayed
         total = ledger.total()
-    one = pkdp.certify(pkdp.Histogram(k=10), ATTACKER)
+    single = pkdp.certify(pkdp.Histogram(k=10), ATTACKER)
     assert (total.releases, total.rule) == (2, "one_day_protected")
-    assert total.delta(1.0) == one.delta(1.0)
+    assert total.delta(1.0) == single.delta(1.0)
 
 
 def test_another_attacker_certifies_the_stored_table_again(ledger):
@@ -615,23 +620,23 @@ def test_with_a_ledger_a_period_is_needed_and_a_label_for_an_opaque_predicate(le
     [("all", "'all'"), ("wave 1", "'wave 1'"), ("2013-Q1/2013-Q2", "2013-Q1/2013-Q2"), ("2013-W01", "2013-W01")],
 )
 def test_a_label_reads_as_a_name_in_the_statement(ledger, period, named):
-    made = people(a=12).pkdp.count(unit="u", attacker=ATTACKER, k=10, ledger=ledger, period=period)
-    assert f"This statement is about the period {named} alone;" in made.certificate.sentence()
-    assert pkdp.Certificate.from_json(made.certificate.to_json()) == made.certificate
+    release = people(a=12).pkdp.count(unit="u", attacker=ATTACKER, k=10, ledger=ledger, period=period)
+    assert f"This statement is about the period {named} alone;" in release.certificate.sentence()
+    assert pkdp.Certificate.from_json(release.certificate.to_json()) == release.certificate
 
 
 def test_another_process_that_publishes_first_wins(ledger, tmp_path):
     request = Question(mechanism=pkdp.Count(noise=pkdp.GeometricNoise(1e-6)), unit="u", period="2020")
-    seen = []
+    published = []
 
     def slow_source():
         with pkdp.Ledger.open(tmp_path / "ledger.sqlite", dataset="people") as other:
-            seen.append(publish(lambda: people(a=12), Publication(question=request, attacker=SURE, ledger=other)))
+            published.append(publish(lambda: people(a=12), Publication(question=request, attacker=SURE, ledger=other)))
         return people(a=12)
 
     release = publish(slow_source, Publication(question=request, attacker=SURE, ledger=ledger))
     assert release.replayed
-    assert release.to_bytes() == seen[0].to_bytes()
+    assert release.to_bytes() == published[0].to_bytes()
 
 
 def test_a_ledger_whose_entry_was_exchanged_is_an_error(ledger, monkeypatch):
@@ -689,9 +694,9 @@ def test_what_is_published_while_data_are_read_stands_beside_the_reservation(tmp
             others.append(count)
             return given["c"] == "a"
 
-        asked = {"unit": "u", "noise": noise, "ledger": ledger, "period": "2020-01-01", "label": "in a"}
+        terms = {"unit": "u", "noise": noise, "ledger": ledger, "period": "2020-01-01", "label": "in a"}
         attacker = pkdp.AttackerModel(p_min=0.1, p_max=0.9, unknown=100)
-        release = frame.pkdp.count(meanwhile, attacker=attacker, **asked)
+        release = frame.pkdp.count(meanwhile, attacker=attacker, **terms)
         assert "holds only while nothing else is published" in release.certificate.sentence()
         assert others[0].certificate.context.beside
         assert not ledger.total().has_partial_knowledge
@@ -707,13 +712,13 @@ def test_a_ledger_and_a_period_are_what_they_should_be(tmp_path):
 
 
 def test_a_certificate_says_what_the_ledger_lets_stand_beside_it():
-    asked = {"unit": "u", "attacker": SURE, "period": "2020"}
+    terms = {"unit": "u", "attacker": SURE, "period": "2020"}
     with pkdp.Ledger.open(":memory:") as ledger:
-        people(a=12).pkdp.count("c == 'a'", noise=NOISE, ledger=ledger, **asked)
-        exact = people(a=12).pkdp.count("c == 'a'", ledger=ledger, **asked)
+        people(a=12).pkdp.count("c == 'a'", noise=NOISE, ledger=ledger, **terms)
+        exact = people(a=12).pkdp.count("c == 'a'", ledger=ledger, **terms)
     with pkdp.Ledger.open(":memory:", evidence=pkdp.BoundedDependence(0.5)) as ledger:
-        first = people(a=12).pkdp.count("c == 'a'", ledger=ledger, **asked)
-        second = people(a=12).pkdp.count("c == 'b'", ledger=ledger, **asked)
+        first = people(a=12).pkdp.count("c == 'a'", ledger=ledger, **terms)
+        second = people(a=12).pkdp.count("c == 'b'", ledger=ledger, **terms)
     assert not first.certificate.context.beside
     for release in (exact, second):
         assert release.certificate.has_partial_knowledge
@@ -722,76 +727,76 @@ def test_a_certificate_says_what_the_ledger_lets_stand_beside_it():
 
 
 def test_another_attacker_learns_what_stands_beside_the_release_by_now(ledger):
-    asked = {"unit": "u", "ledger": ledger, "period": "2020", "noise": NOISE}
-    first = people(a=12).pkdp.count("c == 'a'", attacker=SURE, **asked)
-    people(a=12).pkdp.count("c == 'b'", attacker=SURE, **asked)
-    again = people(a=12).pkdp.count("c == 'a'", attacker=ATTACKER, **asked)
+    terms = {"unit": "u", "ledger": ledger, "period": "2020", "noise": NOISE}
+    first = people(a=12).pkdp.count("c == 'a'", attacker=SURE, **terms)
+    people(a=12).pkdp.count("c == 'b'", attacker=SURE, **terms)
+    again = people(a=12).pkdp.count("c == 'a'", attacker=ATTACKER, **terms)
     assert (first.certificate.has_partial_knowledge, first.certificate.context.beside) == (True, False)
     assert (again.certificate.has_partial_knowledge, again.certificate.context.beside) == (False, True)
     assert again.value == first.value
     ledger.verify()
     # From now on the worst case is the answer to everybody, until nothing new is to be said.
     for attacker in (SURE, ATTACKER):
-        assert people(a=12).pkdp.count("c == 'a'", attacker=attacker, **asked).to_bytes() == again.to_bytes()
+        assert people(a=12).pkdp.count("c == 'a'", attacker=attacker, **terms).to_bytes() == again.to_bytes()
 
 
 def test_the_same_attacker_is_answered_with_the_stored_bytes_whatever_came_beside(ledger):
-    asked = {"unit": "u", "ledger": ledger, "period": "2020", "noise": NOISE, "attacker": SURE}
-    first = people(a=12).pkdp.count("c == 'a'", **asked)
-    people(a=12).pkdp.count("c == 'b'", **asked)
-    assert people(a=12).pkdp.count("c == 'a'", **asked).to_bytes() == first.to_bytes()
+    terms = {"unit": "u", "ledger": ledger, "period": "2020", "noise": NOISE, "attacker": SURE}
+    first = people(a=12).pkdp.count("c == 'a'", **terms)
+    people(a=12).pkdp.count("c == 'b'", **terms)
+    assert people(a=12).pkdp.count("c == 'a'", **terms).to_bytes() == first.to_bytes()
 
 
 def test_an_exact_count_beside_noise_keeps_its_claim_under_another_attacker(ledger):
-    asked = {"unit": "u", "ledger": ledger, "period": "2020"}
-    people(a=12).pkdp.count(attacker=SURE, **asked)
-    people(a=12).pkdp.count(attacker=SURE, noise=NOISE, **asked)
+    terms = {"unit": "u", "ledger": ledger, "period": "2020"}
+    people(a=12).pkdp.count(attacker=SURE, **terms)
+    people(a=12).pkdp.count(attacker=SURE, noise=NOISE, **terms)
     other = pkdp.AttackerModel(p_min=0.3, p_max=0.7, unknown=50)
-    again = people(a=12).pkdp.count(attacker=other, **asked)
+    again = people(a=12).pkdp.count(attacker=other, **terms)
     assert again.certificate.attacker == other
     assert again.certificate.context.beside
 
 
 def test_what_stands_beside_others_and_has_no_noise_is_not_certified_again(tmp_path):
-    asked = {"unit": "u", "period": "2020", "k": 5}
+    terms = {"unit": "u", "period": "2020", "k": 5}
     with pkdp.Ledger.open(tmp_path / "l.sqlite", evidence=pkdp.BoundedDependence(0.5)) as ledger:
         for where in ("c == 'a'", "c == 'b'"):
-            people(a=12).pkdp.count(where, attacker=ATTACKER, ledger=ledger, **asked)
+            people(a=12).pkdp.count(where, attacker=ATTACKER, ledger=ledger, **terms)
         other = pkdp.AttackerModel(p_max=0.2)
-        again = people(a=12).pkdp.count("c == 'a'", attacker=other, ledger=ledger, **asked)
+        again = people(a=12).pkdp.count("c == 'a'", attacker=other, ledger=ledger, **terms)
         assert (again.certificate.attacker, again.certificate.context.beside) == (other, True)
     with pkdp.Ledger.open(tmp_path / "l.sqlite", evidence=()) as ledger:
         with pytest.raises(pkdp.NotCertifiableError):
-            people(a=12).pkdp.count("c == 'b'", attacker=other, ledger=ledger, **asked)
-        assert people(a=12).pkdp.count("c == 'b'", attacker=ATTACKER, ledger=ledger, **asked).replayed
+            people(a=12).pkdp.count("c == 'b'", attacker=other, ledger=ledger, **terms)
+        assert people(a=12).pkdp.count("c == 'b'", attacker=ATTACKER, ledger=ledger, **terms).replayed
 
 
 @pytest.mark.parametrize(
     "changed", [{"where": "c == 'a'"}, {"period": "2020-01-02"}, {"noise": pkdp.GeometricNoise(2)}]
 )
 def test_a_ledger_whose_entries_changed_places_is_an_error(tmp_path, changed):
-    asked = {"unit": "u", "attacker": SURE, "period": "2020-01-01", "noise": NOISE}
+    terms = {"unit": "u", "attacker": SURE, "period": "2020-01-01", "noise": NOISE}
     path = tmp_path / "ledger.sqlite"
     with pkdp.Ledger.open(path) as ledger:
-        people(a=12).pkdp.count(ledger=ledger, **asked)
-        people(a=12).pkdp.count(ledger=ledger, **{**asked, **changed})
+        people(a=12).pkdp.count(ledger=ledger, **terms)
+        people(a=12).pkdp.count(ledger=ledger, **{**terms, **changed})
     with contextlib.closing(sqlite3.connect(path)) as database, database:
         database.execute("UPDATE entry SET content = (SELECT content FROM entry WHERE id = 3) WHERE id = 1")
     with pkdp.Ledger.open(path) as ledger, pytest.raises(pkdp.LedgerError, match="something else"):
-        people(a=12).pkdp.count(ledger=ledger, **asked)
+        people(a=12).pkdp.count(ledger=ledger, **terms)
 
 
 def test_another_aim_takes_nothing_off_the_total(tmp_path):
-    asked = {"by": "c", "unit": "u", "k": 10}
+    terms = {"by": "c", "unit": "u", "k": 10}
     with pkdp.Ledger.open(tmp_path / "l.sqlite", evidence=pkdp.OneDayProtected()) as ledger:
         for day in ("2020-01-01", "2020-01-02"):
-            first = people(a=12).pkdp.histogram(attacker=ATTACKER, ledger=ledger, period=day, **asked)
+            first = people(a=12).pkdp.histogram(attacker=ATTACKER, ledger=ledger, period=day, **terms)
         total = ledger.total()
         between = {"attacker": pkdp.AttackerModel(p_max_between=0.6), "protects": "value"}
-        people(a=12).pkdp.histogram(ledger=ledger, period=day, **between, **asked)
+        people(a=12).pkdp.histogram(ledger=ledger, period=day, **between, **terms)
         epsilons = [0.0, 0.5, 1.0, 3.0]
         assert (ledger.total().delta(epsilons) >= total.delta(epsilons)).all()
-        again = people(a=12).pkdp.histogram(attacker=ATTACKER, ledger=ledger, period=day, **asked)
+        again = people(a=12).pkdp.histogram(attacker=ATTACKER, ledger=ledger, period=day, **terms)
         assert again.to_bytes() == first.to_bytes()
 
 
@@ -811,45 +816,45 @@ def test_a_new_certificate_rests_on_recorded_evidence_only(tmp_path):
 
 def test_a_certificate_beside_others_does_not_say_that_it_is_void(tmp_path):
     with pkdp.Ledger.open(tmp_path / "ledger.sqlite", evidence=pkdp.BoundedDependence(0.1)) as ledger:
-        asked = {"unit": "u", "attacker": ATTACKER, "ledger": ledger, "period": "2020-01-01", "k": 10}
-        people(a=40).pkdp.histogram("c", **asked)
-        beside = people(a=40).pkdp.count("c == 'a'", **asked)
+        terms = {"unit": "u", "attacker": ATTACKER, "ledger": ledger, "period": "2020-01-01", "k": 10}
+        people(a=40).pkdp.histogram("c", **terms)
+        beside = people(a=40).pkdp.count("c == 'a'", **terms)
     assert beside.certificate.has_partial_knowledge
     assert "holds only while nothing else" not in beside.certificate.sentence()
     assert "is about this release alone" in beside.certificate.sentence()
 
 
 def test_a_label_used_again_for_a_predicate_that_cannot_be_compared_warns(ledger):
-    asked = {"unit": "u", "attacker": ATTACKER, "noise": NOISE, "ledger": ledger, "period": "2013", "label": "some"}
+    terms = {"unit": "u", "attacker": ATTACKER, "noise": NOISE, "ledger": ledger, "period": "2013", "label": "some"}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        first = pkdp.count(people(x=30), lambda frame: frame["c"] == "x", **asked)
+        first = pkdp.count(people(x=30), lambda frame: frame["c"] == "x", **terms)
     with pytest.warns(UserWarning, match="published for the label 'some'"):
-        again = pkdp.count(people(x=30), pd.Series([False] * 60), **asked)
+        again = pkdp.count(people(x=30), pd.Series([False] * 60), **terms)
     assert again.to_bytes() == first.to_bytes()
 
 
 def test_another_data_set_of_the_ledger_is_named_when_one_starts(tmp_path):
-    asked = {"unit": "u", "attacker": ATTACKER, "noise": NOISE}
+    terms = {"unit": "u", "attacker": ATTACKER, "noise": NOISE}
     for dataset, others in (("flights", ()), ("flight", ("'flights'",)), ("ships", ("'flight'", "'flights'"))):
         with pkdp.Ledger.open(tmp_path / "ledger.sqlite", dataset=dataset) as ledger:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 for period in ("2013", "2014"):
-                    pkdp.count(people(x=30), ledger=ledger, period=period, **asked)
-            told = [str(one.message) for one in caught if one.category is UserWarning]
-            assert len(told) == bool(others)
-            assert all(name in told[0] for name in others)
+                    pkdp.count(people(x=30), ledger=ledger, period=period, **terms)
+            messages = [str(warning.message) for warning in caught if warning.category is UserWarning]
+            assert len(messages) == bool(others)
+            assert all(name in messages[0] for name in others)
 
 
 def test_what_makes_a_new_data_set_an_error_charges_nothing(tmp_path):
-    asked = {"unit": "u", "attacker": ATTACKER, "noise": NOISE, "period": "2013"}
+    terms = {"unit": "u", "attacker": ATTACKER, "noise": NOISE, "period": "2013"}
     with pkdp.Ledger.open(tmp_path / "ledger.sqlite", dataset="flights") as ledger:
-        pkdp.count(people(x=30), ledger=ledger, **asked)
+        pkdp.count(people(x=30), ledger=ledger, **terms)
     with pkdp.Ledger.open(tmp_path / "ledger.sqlite", dataset="flight") as ledger, warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(UserWarning):
-            pkdp.count(people(x=30), ledger=ledger, **asked)
+            pkdp.count(people(x=30), ledger=ledger, **terms)
         assert list(ledger.entries(given_back=True)) == []
 
 
@@ -885,26 +890,26 @@ def test_a_revision_is_never_another_callers_table(tmp_path):
     counts = []
     for size, run in runs.items():
         with run:
-            outcome, _, told = run.stdout.readline().partition(" ")
+            outcome, _, answer = run.stdout.readline().partition(" ")
         assert run.returncode == 0
         if outcome == "made":
-            assert abs(int(told) - size) < 100
-            counts.append(int(told))
+            assert abs(int(answer) - size) < 100
+            counts.append(int(answer))
         else:
-            assert "run again" in told
+            assert "run again" in answer
     assert counts
     with pkdp.Ledger.open(path, dataset="people") as ledger:
         assert len(list(ledger.entries())) == 1 + len(counts)
 
 
 def test_a_revision_that_another_run_published_first_is_refused(tmp_path, ledger):
-    asked = {"unit": "u", "attacker": ATTACKER, "noise": NOISE, "period": "2013"}
-    pkdp.count(people(x=30), ledger=ledger, **asked)
+    terms = {"unit": "u", "attacker": ATTACKER, "noise": NOISE, "period": "2013"}
+    pkdp.count(people(x=30), ledger=ledger, **terms)
     request = Question(mechanism=pkdp.Count(noise=NOISE), unit="u", period="2013")
 
     def read():
         with pkdp.Ledger.open(tmp_path / "ledger.sqlite", dataset="people") as other:
-            pkdp.count(people(x=2000), ledger=other, revise=True, **asked)
+            pkdp.count(people(x=2000), ledger=other, revise=True, **terms)
         return people(x=1000)
 
     with pytest.raises(pkdp.TemporaryError, match="another run has published a revision"):
@@ -923,8 +928,8 @@ def test_a_revision_that_another_run_published_first_is_refused(tmp_path, ledger
 def test_a_file_without_rows_is_published_like_one_that_reaches_nothing(domain, where):
     """Such a file gives its columns no type."""
     empty = pd.read_csv(io.StringIO("person,size\n"))
-    made = pkdp.histogram(empty, "size", unit="person", k=50, attacker=ATTACKER, domain=domain, where=where)
-    assert made.table["count"].isna().tolist() == [True] * len(domain or [])
+    release = pkdp.histogram(empty, "size", unit="person", k=50, attacker=ATTACKER, domain=domain, where=where)
+    assert release.table["count"].isna().tolist() == [True] * len(domain or [])
     assert pkdp.count(empty, where, unit="person", k=50, attacker=ATTACKER).value is None
 
 
@@ -943,6 +948,8 @@ def test_a_file_without_rows_is_published_like_one_that_reaches_nothing(domain, 
 )
 def test_an_empty_frame_has_the_keys_of_one_that_reaches_nothing(values, as_frame):
     few = pd.DataFrame({"u": [1, 2], "c": values})
-    made = [pkdp.histogram(as_frame(one), "c", unit="u", k=50, attacker=ATTACKER) for one in (few, few.iloc[:0])]
-    pd.testing.assert_frame_equal(made[0].table, made[1].table)
-    assert made[0].id == made[1].id
+    releases = [
+        pkdp.histogram(as_frame(frame), "c", unit="u", k=50, attacker=ATTACKER) for frame in (few, few.iloc[:0])
+    ]
+    pd.testing.assert_frame_equal(releases[0].table, releases[1].table)
+    assert releases[0].id == releases[1].id

@@ -214,8 +214,8 @@ def test_a_notebook_shows_table_and_sentence(release):
 
 def test_a_missing_category_and_a_suppressed_count_are_told_apart_as_everywhere(capsys):
     frame = pd.DataFrame({"level": ["low"] * 30 + ["high"] * 5 + [None] * 25, "u": range(60)})
-    asked = {"unit": "u", "k": 20, "attacker": pkdp.AttackerModel(p_max=0.1)}
-    shown = frame.pkdp.histogram("level", domain=["low", "high", None], **asked)
+    terms = {"unit": "u", "k": 20, "attacker": pkdp.AttackerModel(p_max=0.1)}
+    shown = frame.pkdp.histogram("level", domain=["low", "high", None], **terms)
     print_release(shown)
     texts = [repr(shown), shown._repr_html_(), capsys.readouterr().out, "\n".join(markdown_table(shown))]
     for text in texts:
@@ -258,8 +258,8 @@ def test_every_kind_of_key_survives_the_file(domain):
 
 @pytest.mark.parametrize("year", [1600, 2999])
 def test_instants_of_a_zone_beyond_nanoseconds_are_published_and_read_back(year):
-    at = pd.DatetimeIndex(np.array([f"{year}-06-01T12:00"] * 40, dtype="datetime64[us]")).tz_localize("UTC")
-    frame = pd.DataFrame({"u": range(40), "at": at.tz_convert("Asia/Tokyo")})
+    instants = pd.DatetimeIndex(np.array([f"{year}-06-01T12:00"] * 40, dtype="datetime64[us]")).tz_localize("UTC")
+    frame = pd.DataFrame({"u": range(40), "at": instants.tz_convert("Asia/Tokyo")})
     release = pkdp.histogram(frame, "at", unit="u", k=30, attacker=pkdp.AttackerModel(p_max=0.05))
     assert release.table["at"].tolist() == [frame["at"][0]]
     assert pkdp.Release.from_bytes(release.to_bytes()).to_bytes() == release.to_bytes()

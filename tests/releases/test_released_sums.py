@@ -33,48 +33,48 @@ def exact(monkeypatch):
     monkeypatch.setattr(public_table, "add_noise", lambda counts, *_: list(counts))
 
 
-def asked(column="visits", frame=VISITS, **options):
+def summed(column="visits", frame=VISITS, **options):
     given = {name: value for name, value in {**ASKED, **options}.items() if value is not None}
     return frame.pkdp.sum(column, **given)
 
 
 @pytest.mark.usefixtures("exact")
 def test_each_person_adds_the_sum_of_her_rows_within_the_bounds():
-    release = asked()
+    release = summed()
     assert release.table.to_dict("list") == {"clinic": ["b", "a", "d", "c"], "sum": [4, 7, 0, 0]}
     assert release.table["sum"].dtype == "Int64"
-    assert asked(bounds=(-2, 3)).table["sum"].tolist() == [1, 5, 0, 0]
-    assert asked(bounds=(1, 3)).table["sum"].tolist() == [1 + 3, 3 + 2, 0, 1]
-    assert asked(where="visits > 1").table["sum"].tolist() == [4, 7, 0, 0]
-    rows = asked(None, rows="count").table
+    assert summed(bounds=(-2, 3)).table["sum"].tolist() == [1, 5, 0, 0]
+    assert summed(bounds=(1, 3)).table["sum"].tolist() == [1 + 3, 3 + 2, 0, 1]
+    assert summed(where="visits > 1").table["sum"].tolist() == [4, 7, 0, 0]
+    rows = summed(None, rows="count").table
     assert rows["sum"].tolist() == [3, 3, 0, 1]
-    alone = asked(by=None, domain=None, bounds=(-9, 9))
+    alone = summed(by=None, domain=None, bounds=(-9, 9))
     assert (alone.value, list(alone.table)) == (9 + 2 - 3 + 4 + 0, ["sum"])
     assert pkdp.sum(VISITS, rows="count", unit="patient", bounds=(0, 2), noise=NOISE).value == 7
-    for one in (release, alone):
-        assert one.verify()
-        assert pkdp.Release.from_bytes(one.to_bytes()).id == one.id
-        assert "sum" in repr(one)
-        assert "sum" in one._repr_html_()
+    for published in (release, alone):
+        assert published.verify()
+        assert pkdp.Release.from_bytes(published.to_bytes()).id == published.id
+        assert "sum" in repr(published)
+        assert "sum" in published._repr_html_()
 
 
 @pytest.mark.usefixtures("exact")
 def test_a_level_of_the_index_is_summed_as_a_column_is():
     levels = VISITS.set_index(["visits", "patient"])
-    assert asked(frame=levels).table.equals(asked().table)
+    assert summed(frame=levels).table.equals(summed().table)
     with pytest.raises(ArgumentError, match="a column and a level"):
-        asked(frame=levels.assign(visits=1))
+        summed(frame=levels.assign(visits=1))
 
 
 @pytest.mark.usefixtures("exact")
 def test_a_cell_found_in_the_data_has_somebody_in_it():
-    found = asked(domain=None, release_threshold=0)
-    assert found.table.to_dict("list") == {"clinic": ["a", "b", "c"], "sum": [7, 4, 0]}
-    assert asked(domain=None, release_threshold=5).table["clinic"].tolist() == ["a"]
+    undeclared = summed(domain=None, release_threshold=0)
+    assert undeclared.table.to_dict("list") == {"clinic": ["a", "b", "c"], "sum": [7, 4, 0]}
+    assert summed(domain=None, release_threshold=5).table["clinic"].tolist() == ["a"]
     with pytest.raises(ArgumentError, match="release_threshold"):
-        asked(domain=None)
+        summed(domain=None)
     with pytest.raises(NotCertifiableError):
-        asked(domain=None, release_threshold=0, target=pkdp.Target())
+        summed(domain=None, release_threshold=0, target=pkdp.Target())
 
 
 def test_noise_is_as_wide_as_what_one_person_adds(monkeypatch):
@@ -83,7 +83,7 @@ def test_noise_is_as_wide_as_what_one_person_adds(monkeypatch):
     assert statistics.fmean(map(abs, drawn)) == pytest.approx(mean, rel=0.1)
     scales = []
     monkeypatch.setattr(public_table, "add_noise", lambda counts, *given: scales.append(given) or [-7] * len(counts))
-    release = asked(bounds=(-5, 2))
+    release = summed(bounds=(-5, 2))
     assert scales == [(NOISE, 5)]
     assert release.table["sum"].tolist() == [-7] * 4
     assert release.error.mean_absolute == pytest.approx(mean)
@@ -95,8 +95,12 @@ def test_noise_is_as_wide_as_what_one_person_adds(monkeypatch):
 def test_a_ledger_knows_a_sum_by_its_column_and_its_bounds():
     with pkdp.Ledger.open(":memory:") as ledger:
         kept = {"ledger": ledger, "period": "2026-01"}
-        first, again = asked(**kept), asked(**kept)
-        others = [asked(bounds=(0, 6), **kept), asked(None, rows="count", **kept), asked(by=None, domain=None, **kept)]
+        first, again = summed(**kept), summed(**kept)
+        others = [
+            summed(bounds=(0, 6), **kept),
+            summed(None, rows="count", **kept),
+            summed(by=None, domain=None, **kept),
+        ]
         assert (first.replayed, again.replayed, first.id == again.id) == (False, True, True)
         assert len({first.id, *(other.id for other in others)}) == 4
         labels = ["sum of visits by clinic", "sum of visits by clinic", "sum of rows by clinic", "sum of visits"]
@@ -106,7 +110,7 @@ def test_a_ledger_knows_a_sum_by_its_column_and_its_bounds():
 
 
 def test_a_certificate_says_what_is_summed():
-    facts = [asked().certificate.context, asked(None, rows="count").certificate.context]
+    facts = [summed().certificate.context, summed(None, rows="count").certificate.context]
     assert [context.summed for context in facts] == [("visits",), ()]
     assert [Context.from_dict(context.to_dict()) for context in facts] == facts
     assert "column 'visits'" in " ".join(facts[0].facts())
@@ -140,13 +144,13 @@ def test_a_certificate_says_what_is_summed():
 )
 def test_bad_input_is_refused(options, words):
     with pytest.raises(ArgumentError, match=words):
-        asked(**{"column": "visits", **options})
+        summed(**{"column": "visits", **options})
 
 
 def test_a_by_column_is_called_neither_count_nor_sum():
     for name in ("Sum", "count"):
         with pytest.raises(ArgumentError, match="may not name a column"):
-            asked(frame=VISITS.rename(columns={"clinic": name}), by=name)
+            summed(frame=VISITS.rename(columns={"clinic": name}), by=name)
     renamed = VISITS.rename(columns={"clinic": "sum"})
     counted = renamed.pkdp.histogram("sum", unit="patient", noise=NOISE, domain=["a", "b", "c"])
     assert list(counted.table) == ["sum", "count"]
@@ -154,13 +158,13 @@ def test_a_by_column_is_called_neither_count_nor_sum():
 
 def test_data_that_are_not_as_declared_publish_nothing():
     with pytest.raises(InputCheckError, match="several cells"):
-        asked(unit="share")
+        summed(unit="share")
     with pytest.raises(InputCheckError, match="does not list"):
-        asked(domain=["a"])
+        summed(domain=["a"])
 
 
 def test_what_follows_from_counts_does_not_follow_from_sums():
-    release = asked()
+    release = summed()
     for derive in (
         lambda: release.rollup([]),
         lambda: release.shares(),
@@ -173,7 +177,7 @@ def test_what_follows_from_counts_does_not_follow_from_sums():
 
 @pytest.mark.usefixtures("exact")
 def test_a_mean_has_an_interval_of_both_noises():
-    sums = asked()
+    sums = summed()
     counts = VISITS.pkdp.histogram("clinic", unit="patient", noise=NOISE, domain=["a", "b", "c", "d"])
     means = sums.mean(counts)
     assert means["clinic"].tolist() == ["b", "a", "d", "c"]
@@ -182,21 +186,21 @@ def test_a_mean_has_an_interval_of_both_noises():
     assert (means["low"].tolist(), means["high"].tolist()) == ([0.0] * 4, [5.0] * 4)
     wide = pd.concat([VISITS.assign(patient=VISITS["patient"] + 10 * copy) for copy in range(100)])
     total, people = (
-        asked(frame=wide),
+        summed(frame=wide),
         wide.pkdp.histogram("clinic", unit="patient", noise=NOISE, domain=ASKED["domain"]),
     )
     row = total.mean(people).set_index("clinic").loc["a"]
-    far, near = 18, 4
+    sum_error, count_error = 18, 4
     assert (row["mean"], row["low"], row["high"]) == (
         3.5,
-        pytest.approx((700 - far) / (200 + near)),
-        pytest.approx((700 + far) / (200 - near)),
+        pytest.approx((700 - sum_error) / (200 + count_error)),
+        pytest.approx((700 + sum_error) / (200 - count_error)),
     )
     assert sums.mean(counts).attrs["release_id"] == sums.id
 
 
 def test_a_mean_is_of_the_same_people():
-    sums = asked()
+    sums = summed()
     counts = {"unit": "patient", "noise": NOISE, "domain": ASKED["domain"]}
     for other in (
         VISITS.pkdp.histogram("clinic", where="visits > 1", **counts),
@@ -214,7 +218,7 @@ def test_a_mean_is_of_the_same_people():
     # Of which row comes first no certificate tells, and so in which cell people are.
     first = VISITS.pkdp.histogram("clinic", one_cell="first", order_by="visits", **counts)
     with pytest.raises(ArgumentError, match='one_cell="first"'):
-        asked(one_cell="first", order_by="share").mean(first)
+        summed(one_cell="first", order_by="share").mean(first)
 
 
 def test_an_explanation_of_a_sum():
@@ -225,7 +229,7 @@ def test_an_explanation_of_a_sum():
 
 
 def test_files_say_sum(tmp_path):
-    release = asked()
+    release = summed()
     release.to_csv(tmp_path / "t.csv")
     assert (tmp_path / "t.csv").read_text().splitlines()[0] == "clinic,sum"
     assert "Sum of visits by clinic" in (tmp_path / "t.csv-metadata.json").read_text()

@@ -39,9 +39,9 @@ def test_another_frame_warns_and_the_same_does_not(ledger):
     # An answer to a restricted frame would be another one.
     part = day[day["u"] < 30]
     for ask in (part.pkdp.histogram, lambda *names, **options: pkdp.histogram(part, *names, **options)):
-        with pytest.warns(UserWarning, match=r"what was published, .* Put restrictions in where=") as told:
+        with pytest.warns(UserWarning, match=r"what was published, .* Put restrictions in where=") as warned:
             again = ask("c", ledger=ledger, **ASK)
-        assert [one.filename for one in told] == [__file__]
+        assert [warning.filename for warning in warned] == [__file__]
         assert again.replayed
         assert again.to_bytes() == first.to_bytes()
     assert quietly(lambda: day.pkdp.histogram("c", ledger=ledger, **ASK)).replayed
@@ -72,9 +72,9 @@ def test_a_revision_is_of_its_own_frame(ledger):
 
 
 def test_without_a_ledger_nothing_is_replayed():
-    asked = {name: value for name, value in ASK.items() if name != "period"}
+    terms = {name: value for name, value in ASK.items() if name != "period"}
     for _ in range(2):
-        quietly(lambda: pkdp.count(frame(), **asked))
+        quietly(lambda: pkdp.count(frame(), **terms))
 
 
 @pytest.mark.slow

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import pkdp_pipeline as pkdp
+from pkdp_pipeline.releases.estimates import weighted
 
 DRAWN = pkdp.AttackerModel(sampled=0.1)
 ROWS = pd.DataFrame(
@@ -67,7 +72,30 @@ def test_a_weighted_total_is_that_of_pandas():
     # Three people of C are in a suppressed cell.
     assert total.loc[2, "least"] == 270.0
     assert total.loc[2, "least"] <= expected["C"] <= total.loc[2, "most"]
-    assert "error" not in total.columns
+    # Of x one in 10 is drawn, of y one in 12.5.
+    drawn = counts["count"] * counts["stratum"].map({"x": 10.0 * 9.0, "y": 12.5 * 11.5})
+    expected_error = np.sqrt(drawn.groupby(counts["area"]).sum())
+    np.testing.assert_allclose(total["error"].iloc[:2].astype(float), expected_error[:2])
+    assert pd.isna(total.loc[2, "error"])
+    everybody = ROWS.pkdp.histogram("stratum", unit="person", attacker=pkdp.AttackerModel(p_max=0.1), k=30)
+    assert "error" not in everybody.weighted({"stratum": weights}, by=[]).columns
+
+
+def test_the_squared_error_of_a_weighted_total_has_the_variance_of_all_draws_as_its_mean():
+    people, chances = {"x": 4, "y": 3}, {"x": Fraction(1, 4), "y": Fraction(1, 10)}
+    weights = {name: float(1 / chance) for name, chance in chances.items()}
+    mean = variance = squared = Fraction(0)
+    for drawn in itertools.product(*(range(number + 1) for number in people.values())):
+        chance = Fraction(1)
+        for number, (name, of) in zip(drawn, people.items(), strict=True):
+            chance *= math.comb(of, number) * chances[name] ** number * (1 - chances[name]) ** (of - number)
+        table = pd.DataFrame({"stratum": list(people), "count": pd.array(drawn, dtype="Int64")})
+        total = weighted(table, pkdp.Histogram(k=1), {"stratum": weights}, [], 0.25, declared=True)
+        mean += chance * Fraction(total.loc[0, "weighted"])
+        variance += chance * (Fraction(total.loc[0, "weighted"]) - sum(people.values())) ** 2
+        squared += chance * Fraction(total.loc[0, "error"]) ** 2
+    assert mean == sum(people.values())
+    assert float(squared) == pytest.approx(float(variance), rel=1e-12)
 
 
 def test_a_weighted_total_of_noised_cells_says_how_far_off_it_may_be():
@@ -75,9 +103,13 @@ def test_a_weighted_total_of_noised_cells_says_how_far_off_it_may_be():
     total = release.weighted({"stratum": {"x": 10.0, "y": 12.5}}, by=[])
     noised = (~release.table["exact"].astype(bool)).to_numpy()
     weights = np.where(release.table["stratum"] == "x", 10.0, 12.5)
-    assert total.loc[0, "error"] == pytest.approx(
-        release.error.standard_deviation * np.sqrt((weights[noised] ** 2).sum())
-    )
+    drawn = release.table["count"].clip(lower=0).to_numpy(dtype=float) * (1.0 - 1.0 / weights)
+    noise = release.error.standard_deviation**2 * noised
+    assert total.loc[0, "error"] == pytest.approx(np.sqrt((weights**2 * (drawn + noise)).sum()))
+    # No chance to be drawn is above 0.1, whatever the weights are.
+    halves = release.weighted({"stratum": {"x": 0.5, "y": 0.5}}, by=[]).loc[0, "error"]
+    drawn = release.table["count"].clip(lower=0).to_numpy(dtype=float) * 0.9
+    assert halves == pytest.approx(0.5 * np.sqrt((drawn + noise).sum()))
 
 
 @pytest.mark.parametrize(

@@ -147,15 +147,15 @@ def _leaves(draw: st.DrawFn) -> Leaf:
         part = draw(st.sampled_from(list(PARTS)))
     if kind == "BOOLEAN":
         test = draw(st.sampled_from(["=", "<>", "in", "is", "is not", "missing", "distinct"]))
-        one: st.SearchStrategy[Any] = st.booleans()
+        values: st.SearchStrategy[Any] = st.booleans()
     else:
         test = draw(st.sampled_from([*_OPERATORS, "in", "not in", "between", "missing", "distinct"]))
         numbers = [decimal.Decimal(number) for number in PARTS[part][1]] if part else NUMBERS
         texts = {} if part else {"VARCHAR": TEXTS, "DATE": DAYS, "TIMESTAMP": TIMES}
-        one = st.sampled_from(texts.get(kind, numbers))
-    several = {"in": st.lists(one, min_size=1, max_size=4), "not in": st.lists(one, min_size=1, max_size=4)}
-    several |= {"between": st.lists(one, min_size=2, max_size=2), "missing": st.just([])}
-    return Leaf(test, column, tuple(draw(several.get(test, st.lists(one, min_size=1, max_size=1)))), part)
+        values = st.sampled_from(texts.get(kind, numbers))
+    several = {"in": st.lists(values, min_size=1, max_size=4), "not in": st.lists(values, min_size=1, max_size=4)}
+    several |= {"between": st.lists(values, min_size=2, max_size=2), "missing": st.just([])}
+    return Leaf(test, column, tuple(draw(several.get(test, st.lists(values, min_size=1, max_size=1)))), part)
 
 
 def trees() -> st.SearchStrategy[Any]:

@@ -21,7 +21,7 @@ def con():
         yield connection
 
 
-def one(connection, call):
+def scalar(connection, call):
     ((value,),) = connection.sql(f"SELECT {call}").fetchall()
     return value
 
@@ -52,24 +52,24 @@ def test_delta_is_the_very_number_of_certify(con, k, p_max, epsilon, protects, n
         expected = pkdp.certify(mechanism, attacker, protects=protects).delta(epsilon)
     except pkdp.NotCertifiableError:
         expected = 1.0
-    found = con.execute(
+    delta = con.execute(
         "SELECT pkdp_delta('histogram', k := $k, p_max := $p_max, noise := $noise, known := $known, "
         "protects := $protects, epsilon := $epsilon)",
         {"k": k, "p_max": p_max, "noise": noise, "known": known, "protects": protects, "epsilon": epsilon},
     ).fetchall()
-    assert found == [(expected,)]
+    assert delta == [(expected,)]
 
 
 def test_every_parameter_reaches_certify(con):
     count = pkdp.Count(k=5, k_complement=7, noise=pkdp.GeometricNoise(0.5), release_threshold=6)
     attacker = pkdp.AttackerModel(p_min=0.2, p_max=0.4, unknown=50, unknown_max=60, known=2, influence="active")
-    assert one(
+    assert scalar(
         con,
         "pkdp_delta('count', k := 5, k_complement := 7, noise := 0.5, release_threshold := 6, p_min := 0.2, "
         "p_max := 0.4, unknown := 50, unknown_max := 60, known := 2, influence := 'active', epsilon := 0.3)",
     ) == pkdp.certify(count, attacker).delta(0.3)
     between = pkdp.AttackerModel(p_max_between=0.6)
-    assert one(
+    assert scalar(
         con, "pkdp_delta('histogram', k := 30, p_max_between := 0.6, protects := 'value', epsilon := 1)"
     ) == pkdp.certify(pkdp.Histogram(k=30), between, protects="value").delta(1.0)
 
@@ -77,35 +77,35 @@ def test_every_parameter_reaches_certify(con):
 def test_noise_below_k_promises_what_hiding_does_and_less_below_its_own_epsilon(con):
     noised = pkdp.Histogram(k=30, noise=pkdp.GeometricNoise(0.8), below="noise")
     attacker = pkdp.AttackerModel(p_max=0.1)
-    asked = "pkdp_delta('histogram', k := 30, noise := 0.8, below := 'noise', p_max := 0.1, epsilon := {})"
-    hidden = one(con, "pkdp_delta('histogram', k := 30, p_max := 0.1, epsilon := 1)")
-    assert one(con, asked.format(1)) == pkdp.certify(noised, attacker).delta(1.0) == pytest.approx(hidden, rel=1e-6)
-    assert one(con, asked.format(0.5)) > 0.1
+    call = "pkdp_delta('histogram', k := 30, noise := 0.8, below := 'noise', p_max := 0.1, epsilon := {})"
+    hidden = scalar(con, "pkdp_delta('histogram', k := 30, p_max := 0.1, epsilon := 1)")
+    assert scalar(con, call.format(1)) == pkdp.certify(noised, attacker).delta(1.0) == pytest.approx(hidden, rel=1e-6)
+    assert scalar(con, call.format(0.5)) > 0.1
     with pytest.raises(duckdb.InvalidInputException, match="give k and noise"):
-        one(con, "pkdp_delta('histogram', k := 30, below := 'noise', p_max := 0.1, epsilon := 1)")
+        scalar(con, "pkdp_delta('histogram', k := 30, below := 'noise', p_max := 0.1, epsilon := 1)")
 
 
 def test_a_rule_of_display_is_certified_at_its_first_boundary(con):
-    hidden = one(con, "pkdp_delta('histogram', k := 10, p_max := 0.1, epsilon := 1)")
+    hidden = scalar(con, "pkdp_delta('histogram', k := 10, p_max := 0.1, epsilon := 1)")
     bands = "pkdp_delta('histogram', display := {}, p_max := 0.1, epsilon := 1)"
-    assert one(con, bands.format("{'bands': [0, 10, 20]}")) == hidden
-    assert one(con, bands.format("'{\"bands\": [0, 10, 20]}'")) == hidden
-    assert one(con, bands.format("{'random_rounding': 3}")) == 1.0
+    assert scalar(con, bands.format("{'bands': [0, 10, 20]}")) == hidden
+    assert scalar(con, bands.format("'{\"bands\": [0, 10, 20]}'")) == hidden
+    assert scalar(con, bands.format("{'random_rounding': 3}")) == 1.0
     with pytest.raises(duckdb.InvalidInputException, match="display must be one rule"):
-        one(con, bands.format("5"))
+        scalar(con, bands.format("5"))
 
 
-@pytest.mark.parametrize(("found", "threshold"), [(False, None), (True, 60)])
-def test_a_sum_is_certified_with_its_bounds(con, found, threshold):
-    mechanism = pkdp.Sum((-1, 5), pkdp.GeometricNoise(1.0), release_threshold=threshold, cells_found=found)
-    steps = f"bounds := [-1, 5], noise := 1.0, release_threshold := {threshold or 'NULL'}, cells_found := {found}"
+@pytest.mark.parametrize(("cells_found", "threshold"), [(False, None), (True, 60)])
+def test_a_sum_is_certified_with_its_bounds(con, cells_found, threshold):
+    mechanism = pkdp.Sum((-1, 5), pkdp.GeometricNoise(1.0), release_threshold=threshold, cells_found=cells_found)
+    steps = f"bounds := [-1, 5], noise := 1.0, release_threshold := {threshold or 'NULL'}, cells_found := {cells_found}"
     own = pkdp.certify(mechanism, protects="value")
-    assert one(con, f"pkdp_delta('sum', {steps}, protects := 'value', epsilon := 0.5)") == own.delta(0.5)
+    assert scalar(con, f"pkdp_delta('sum', {steps}, protects := 'value', epsilon := 0.5)") == own.delta(0.5)
 
 
 def test_where_nothing_is_certified_nothing_is_promised(con):
-    assert one(con, "pkdp_delta('histogram', k := 1, p_max := 0.1, epsilon := 1)") == 1.0
-    assert one(con, "pkdp_epsilon('histogram', k := 1, p_max := 0.1, delta := 1e-6)") == math.inf
+    assert scalar(con, "pkdp_delta('histogram', k := 1, p_max := 0.1, epsilon := 1)") == 1.0
+    assert scalar(con, "pkdp_epsilon('histogram', k := 1, p_max := 0.1, delta := 1e-6)") == math.inf
     curve = con.sql(
         "SELECT pkdp_delta('histogram', k := k, p_max := 0.1, epsilon := 1) FROM range(1, 5) t(k)"
     ).fetchall()
@@ -156,11 +156,11 @@ def test_numbers_are_not_rounded_to_fit(con, k):
 
 
 def test_equal_rows_are_computed_once(con, monkeypatch):
-    asked = []
+    calls = []
     certify = functions.certify
-    monkeypatch.setattr(functions, "certify", lambda *given, **more: asked.append(given) or certify(*given, **more))
+    monkeypatch.setattr(functions, "certify", lambda *given, **more: calls.append(given) or certify(*given, **more))
     rows = con.sql(
         "SELECT DISTINCT pkdp_delta('histogram', k := 33 + i % 2, p_max := 0.123, epsilon := 1) FROM range(9999) t(i)"
     )
     assert len(rows.fetchall()) == 2
-    assert len(asked) == 2
+    assert len(calls) == 2

@@ -56,10 +56,10 @@ def threshold(k: int, attacker: pkdp.AttackerModel) -> Any:
 
 def test_the_exact_vectors_are_reproduced_and_never_undercut(con):
     cases = [case for case in VECTORS["thresholding"] if case["unknown_max"] is None]
-    found = evaluated(con, "pkdp_threshold_delta", [(case["k"], case["p_max"], case["epsilon"]) for case in cases])
+    deltas = evaluated(con, "pkdp_threshold_delta", [(case["k"], case["p_max"], case["epsilon"]) for case in cases])
     drawn = VECTORS["sampled_presence"]
-    found += evaluated(con, "pkdp_sampled_delta", [(case["k"], case["sampled"], case["epsilon"]) for case in drawn])
-    for case, delta in zip([*cases, *drawn], found, strict=True):
+    deltas += evaluated(con, "pkdp_sampled_delta", [(case["k"], case["sampled"], case["epsilon"]) for case in drawn])
+    for case, delta in zip([*cases, *drawn], deltas, strict=True):
         assert case["delta"] <= delta <= case["delta"] * CLOSE, case
     # The file averages over the worst number of unknown people for each number of known ones, as the macro does.
     known = VECTORS["thresholding_passive"]
@@ -130,8 +130,8 @@ def test_no_attacker_exceeds_delta(con, chances, k, epsilon, known, active):
 def test_noise(con, protects, noise, share, power):
     certificate = pkdp.certify(pkdp.Histogram(noise=pkdp.GeometricNoise(noise)), protects=protects)
     epsilon, delta = share * noise, 10.0**power
-    (found,) = evaluated(con, "pkdp_noise_delta", [(noise, epsilon, protects)])
-    assert certificate.delta(epsilon) <= found <= certificate.delta(epsilon) * CLOSE
+    (delta_of_macro,) = evaluated(con, "pkdp_noise_delta", [(noise, epsilon, protects)])
+    assert certificate.delta(epsilon) <= delta_of_macro <= certificate.delta(epsilon) * CLOSE
     (reached,) = evaluated(con, "pkdp_noise_epsilon", [(noise, delta, protects)])
     assert certificate.delta(reached) <= delta
     assert reached <= certificate.epsilon(delta) * CLOSE + 1e-14

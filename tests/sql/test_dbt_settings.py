@@ -61,9 +61,9 @@ def test_unit_and_ledger_are_required():
 def test_one_table_stands_for_a_list_and_both_reach_the_ledger(tmp_path):
     table = {"epsilon": 1.0, "delta": 1e-6}
     evidence = {"kind": "one_day_protected"}
-    one = Settings.read({**CONFIG, "budget": table, "evidence": evidence})
-    assert one == Settings.read({**CONFIG, "budget": [table], "evidence": [evidence]})
-    with one.open_ledger(str(tmp_path / "data.duckdb")) as ledger:
+    settings = Settings.read({**CONFIG, "budget": table, "evidence": evidence})
+    assert settings == Settings.read({**CONFIG, "budget": [table], "evidence": [evidence]})
+    with settings.open_ledger(str(tmp_path / "data.duckdb")) as ledger:
         assert ledger.terms.budgets == (pkdp.Budget(1.0, 1e-6),)
         assert ledger.terms.evidence == (pkdp.OneDayProtected(),)
 

@@ -31,8 +31,8 @@ SITES = "FROM pkdp_histogram('people', 'site', noise := 0.5, domain := ['x', 'y'
 
 @pytest.fixture
 def ledgers():
-    with pkdp.Ledger.open(":memory:") as one, pkdp.Ledger.open(":memory:") as other:
-        yield one, other
+    with pkdp.Ledger.open(":memory:") as ledger, pkdp.Ledger.open(":memory:") as other:
+        yield ledger, other
 
 
 @pytest.fixture
@@ -45,18 +45,20 @@ def people(ledgers):
 
 def certificates(ledger):
     """Return what was certified, without the name of the table, which Python does not know."""
-    made = [Release.from_bytes(entry.content, replayed=True).certificate for entry in ledger.entries()]
-    return [replace(one, context=replace(one.context, table=None, head=None)) for one in made]
+    certified = [Release.from_bytes(entry.content, replayed=True).certificate for entry in ledger.entries()]
+    return [
+        replace(certificate, context=replace(certificate.context, table=None, head=None)) for certificate in certified
+    ]
 
 
 @thinned(2)
 @pytest.mark.parametrize("order", [(TOTAL, CELLS, SITES), (CELLS, TOTAL, SITES), (SITES, CELLS, TOTAL)])
 def test_an_exact_total_and_two_tables_have_the_certificates_of_python(people, ledgers, order):
-    asked = {"unit": "id", "attacker": TOLD, "ledger": ledgers[1], "period": DAY, "protects": "value"}
+    terms = {"unit": "id", "attacker": TOLD, "ledger": ledgers[1], "period": DAY, "protects": "value"}
     python = {
-        TOTAL: lambda: PEOPLE.pkdp.count(**asked),
-        CELLS: lambda: PEOPLE.pkdp.histogram("cell", noise=NOISE, domain=["a", "b", "c"], **asked),
-        SITES: lambda: PEOPLE.pkdp.histogram("site", noise=NOISE, domain=["x", "y"], **asked),
+        TOTAL: lambda: PEOPLE.pkdp.count(**terms),
+        CELLS: lambda: PEOPLE.pkdp.histogram("cell", noise=NOISE, domain=["a", "b", "c"], **terms),
+        SITES: lambda: PEOPLE.pkdp.histogram("site", noise=NOISE, domain=["x", "y"], **terms),
     }
     answers = {question: people.execute(question).fetchall() for question in order}
     for question in order:
@@ -87,13 +89,13 @@ def test_a_total_is_no_count_of_some_and_needs_an_attacker_who_knows_it(people):
 
 
 def test_totals_of_groups_and_their_table_are_those_of_python(ledgers):
-    told = replace(TOLD, leakage=pkdp.Leakage.totals(by="site"))
-    asked = {"unit": "id", "attacker": told, "ledger": ledgers[1], "period": DAY, "protects": "value"}
-    PEOPLE.pkdp.histogram("site", domain=["x", "y"], **asked)
-    PEOPLE.pkdp.histogram(["site", "cell"], k=30, **asked)
+    attacker = replace(TOLD, leakage=pkdp.Leakage.totals(by="site"))
+    terms = {"unit": "id", "attacker": attacker, "ledger": ledgers[1], "period": DAY, "protects": "value"}
+    PEOPLE.pkdp.histogram("site", domain=["x", "y"], **terms)
+    PEOPLE.pkdp.histogram(["site", "cell"], k=30, **terms)
     with duckdb.connect() as connection:
         connection.from_df(PEOPLE).create("people")
-        pkdp.duckdb.install(connection, attacker=told, unit="id", ledger=ledgers[0], period=DAY)
+        pkdp.duckdb.install(connection, attacker=attacker, unit="id", ledger=ledgers[0], period=DAY)
         known = connection.sql("FROM pkdp_histogram('people', 'site', domain := ['x', 'y'], protects := 'value')")
         assert known.fetchall() == [("x", 85), ("y", 85)]
         cells = "FROM pkdp_histogram('people', ['site', 'cell'], k := 30, protects := 'value')"
@@ -106,14 +108,14 @@ def test_totals_of_groups_and_their_table_are_those_of_python(ledgers):
 def test_curves_beside_a_known_total():
     with duckdb.connect() as connection:
         pkdp.duckdb.install(connection, attacker=TOLD, unit="id")
-        asked = "k := 100, p_max_between := 0.7, protects := 'value', epsilon := 1"
+        arguments = "k := 100, p_max_between := 0.7, protects := 'value', epsilon := 1"
         certificate = pkdp.certify(pkdp.Histogram(k=100), replace(TOLD, p_max_between=0.7), protects="value")
-        told, presence, total = connection.sql(
-            f"SELECT pkdp_delta('histogram', {asked}, total_known := true), "
+        value, presence, total = connection.sql(
+            f"SELECT pkdp_delta('histogram', {arguments}, total_known := true), "
             "pkdp_delta('histogram', k := 100, p_max := 0.1, epsilon := 1, total_known := true), "
             "pkdp_epsilon('count', protects := 'value', delta := 0, total_known := true)"
         ).fetchall()[0]
-    assert told == certificate.delta(1.0)
+    assert value == certificate.delta(1.0)
     assert (presence, total) == (1.0, 0.0)
 
 
@@ -149,8 +151,8 @@ def test_a_gate_whose_policy_protects_the_value_answers_with_the_total(database)
 
 
 def test_a_gate_refuses_columns_that_lack_those_of_known_totals_and_goes_on(database):
-    told = pkdp.AttackerModel(p_max_between=0.6, leakage=pkdp.Leakage.totals(by="site"))
-    rules = policy(attacker=told)
+    attacker = pkdp.AttackerModel(p_max_between=0.6, leakage=pkdp.Leakage.totals(by="site"))
+    rules = policy(attacker=attacker)
     rules["tables"]["people"]["k"] = 30
     with pkdp.duckdb.Gate(database, policy=rules) as gate:
         for columns in ("cell", "site"):

@@ -75,11 +75,11 @@ def _selected(connection: duckdb.DuckDBPyConnection, kind: str, values: list[str
             raise
         return []
     rows = ", ".join(f"({i}, '{value}'::{kind})" for i, value in enumerate(values))
-    found = connection.execute(
+    selected = connection.execute(
         f"SELECT id FROM (VALUES {rows}, (-1, NULL)) AS t(id, v) "
         f"WHERE {'true' if where is None else predicate_sql(from_query(where), {'v': kind})} ORDER BY id"
     )
-    return [row[0] for row in found.fetchall()]
+    return [row[0] for row in selected.fetchall()]
 
 
 @thinned(2)

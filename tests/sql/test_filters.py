@@ -103,10 +103,10 @@ def test_any_text_is_found_again(people, text):
     where = to_where(f"name = {literal}", TYPES)
 
     texts = "(SELECT unnest([?, 'no' || ?]::VARCHAR[]) AS name)"
-    found = people.execute(
+    rows = people.execute(
         f"SELECT name FROM {texts} WHERE {predicate_sql(from_query(where), TYPES)}", [text, text]
     ).fetchall()
-    assert found == [(text,)]
+    assert rows == [(text,)]
     assert list(selected_rows(pd.DataFrame({"name": [text, "no" + text]}), from_query(where))) == [True, False]
 
 

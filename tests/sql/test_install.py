@@ -131,10 +131,10 @@ def test_installing_on_a_cursor_that_is_closed_later(collector, con):
 
 
 def test_two_connections_of_one_file_have_attackers_of_their_own(file):
-    with duckdb.connect(file) as one, duckdb.connect(file) as two:
-        for connection, value in ((one, 0.1), (two, 0.2)):
+    with duckdb.connect(file) as first, duckdb.connect(file) as second:
+        for connection, value in ((first, 0.1), (second, 0.2)):
             install(connection, attacker=pkdp.AttackerModel(p_max=value), unit="uid")
-        for connection, value in ((one, 0.1), (two, 0.2)):
+        for connection, value in ((first, 0.1), (second, 0.2)):
             assert connection.sql(HISTOGRAM).fetchall() == GROUPS
             assert p_max(connection) == [value]
 
@@ -337,20 +337,20 @@ def test_neither_the_connection_nor_its_ledger_is_kept(collector):
     events(connection)
     install(connection, attacker=ATTACKER, unit="uid")
     assert connection.sql(HISTOGRAM).fetchall() == GROUPS
-    held = weakref.ref(functions._registrations[connection])
+    registration = weakref.ref(functions._registrations[connection])
     watched = weakref.ref(connection)
     connection.close()
     del connection
     gc.collect()
     assert watched() is None
-    assert held() is None
+    assert registration() is None
 
 
 def test_installing_again_lets_the_former_ledger_go(collector, con):
-    held = weakref.ref(functions._registrations[con])
+    registration = weakref.ref(functions._registrations[con])
     install(con, attacker=ATTACKER, unit="uid")
     gc.collect()
-    assert held() is None
+    assert registration() is None
 
 
 def test_nothing_is_said_at_exit(file):

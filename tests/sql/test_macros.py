@@ -210,14 +210,14 @@ def test_a_domain_has_values_of_the_columns_kind(shared, kind, domain, values):
     shared.execute(f"INSERT INTO typed SELECT i, {domain}[1]::VARCHAR::{kind} FROM range(5) t(i)")
     if kind.startswith("TIMESTAMP"):
         values = [pd.Timestamp(value) for value in values]
-    found = rows_of(shared, f"FROM pkdp_histogram('typed', 'key', k := 2, domain := {domain})")
-    spelled = [(uuid.UUID(value), count) if kind == "UUID" else (value, count) for value, count in found]
+    rows = rows_of(shared, f"FROM pkdp_histogram('typed', 'key', k := 2, domain := {domain})")
+    spelled = [(uuid.UUID(value), count) if kind == "UUID" else (value, count) for value, count in rows]
     expected = [uuid.UUID(value) if kind == "UUID" else value for value in values]
     if kind == "FLOAT":
         expected = [pytest.approx(0.1, rel=1e-7)]
     assert spelled == [(value, None if position else 5) for position, value in enumerate(expected)]
     direct = pkdp.histogram(shared.table("typed"), "key", unit="uid", attacker=ATTACKER, k=2, domain=values)
-    assert [count for _, count in found] == [count for _, count in rows_published(direct)]
+    assert [count for _, count in rows] == [count for _, count in rows_published(direct)]
 
 
 @pytest.mark.parametrize(
@@ -483,8 +483,8 @@ def test_a_prepared_statement_publishes_when_it_runs(con):
 
 
 def test_parameters_of_a_statement_are_arguments(shared):
-    found = shared.execute("FROM pkdp_histogram('events', $by, k := $k)", {"by": "country", "k": 34}).fetchall()
-    assert found == [("US", 34)]
+    rows = shared.execute("FROM pkdp_histogram('events', $by, k := $k)", {"by": "country", "k": 34}).fetchall()
+    assert rows == [("US", 34)]
 
 
 def test_releases_lists_what_was_published(shared):

@@ -31,13 +31,13 @@ def _exact(monkeypatch):
 
 
 def test_sums_are_those_of_the_library(con):
-    asked = "by := 'Country', bounds := [0, 4], noise := 1.0, domain := ['NO', 'US', 'FR', 'DE']"
-    rows = con.sql(f"FROM pkdp_sum('events', 'VISITS', {asked})")
+    arguments = "by := 'Country', bounds := [0, 4], noise := 1.0, domain := ['NO', 'US', 'FR', 'DE']"
+    rows = con.sql(f"FROM pkdp_sum('events', 'VISITS', {arguments})")
     assert (rows.columns, list(map(str, rows.types))) == (["country", "sum"], ["VARCHAR", "BIGINT"])
     frame = con.sql("FROM events").df().astype({"visits": "int64"})
     people = frame.groupby(["uid", "country"])["visits"].sum().clip(0, 4).groupby("country").sum()
     assert rows.fetchall() == [(cell, int(people.get(cell, 0))) for cell in ("NO", "US", "FR", "DE")]
-    assert con.sql(f"FROM pkdp_sum('events', 'visits', {asked})").fetchall() == rows.fetchall()
+    assert con.sql(f"FROM pkdp_sum('events', 'visits', {arguments})").fetchall() == rows.fetchall()
     (again,) = {row[0] for row in con.sql("SELECT id FROM pkdp_releases()").fetchall()}
     assert len(again) == 64
     total = con.sql("SELECT sum FROM pkdp_sum('events', NULL, rows := 'count', bounds := [0, 3], noise := 1.0)")
@@ -50,7 +50,7 @@ def test_sums_are_those_of_the_library(con):
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("arguments", "words"),
     [
         ("'visits', bounds := [0, 5]", "a sum needs noise"),
         ("'visits', noise := 1.0", "needs bounds"),
@@ -65,9 +65,9 @@ def test_sums_are_those_of_the_library(con):
         ("'uid', noise := 1.0, bounds := [0, 5]", "names people"),
     ],
 )
-def test_bad_input_is_refused(con, asked, words):
+def test_bad_input_is_refused(con, arguments, words):
     with pytest.raises(duckdb.Error, match=words):
-        con.sql(f"FROM pkdp_sum('events', {asked})").fetchall()
+        con.sql(f"FROM pkdp_sum('events', {arguments})").fetchall()
 
 
 def test_a_mechanism_is_made_of_its_steps():

@@ -17,7 +17,7 @@ BOX = {"p_min": 0.2, "p_max": 0.6, "unknown": 50}
 BEHIND_NOISE = ["thresholding", "noisy_thresholding"]
 
 
-def found(mechanism, protects="presence", **attacker):
+def bounds_for(mechanism, protects="presence", **attacker):
     return bounds_of(mechanism, AttackerModel(**attacker), protects)
 
 
@@ -144,7 +144,7 @@ def found(mechanism, protects="presence", **attacker):
     ],
 )
 def test_the_theorems_that_apply(mechanism, attacker, protects, theorems, worst):
-    result = found(mechanism, protects, **attacker)
+    result = bounds_for(mechanism, protects, **attacker)
     assert [applied.bound.theorem for applied in result.partial] == theorems
     assert set(theorems) <= set(THEOREMS)
     assert (result.worst is not None) == worst
@@ -177,7 +177,7 @@ def test_the_theorems_that_apply(mechanism, attacker, protects, theorems, worst)
     ],
 )
 def test_why_a_theorem_does_not_apply(mechanism, attacker, protects, words):
-    result = found(mechanism, protects, **attacker)
+    result = bounds_for(mechanism, protects, **attacker)
     assert result.partial == ()
     assert result.worst is None
     assert any(words in obstacle for obstacle in result.obstacles), result.obstacles
@@ -185,23 +185,23 @@ def test_why_a_theorem_does_not_apply(mechanism, attacker, protects, words):
 
 def test_a_count_has_no_value_to_protect():
     with pytest.raises(ArgumentError, match=r"protects=.value. means .* Count has one number"):
-        found(Count(k=9), "value", p_max=0.1)
+        bounds_for(Count(k=9), "value", p_max=0.1)
 
 
 def test_at_least_two_options_cannot_all_be_likely():
     with pytest.raises(ArgumentError, match=r"p_min = 0\.6 cannot hold"):
-        found(Histogram(), "value", p_min=0.6, unknown=10)
+        bounds_for(Histogram(), "value", p_min=0.6, unknown=10)
 
 
 def test_a_certain_attacker_is_harmless_where_nobody_can_reach_the_threshold():
-    result = found(Count(k=9), p_max=1.0, unknown_max=7)
+    result = bounds_for(Count(k=9), p_max=1.0, unknown_max=7)
     assert result.partial[0].bound.bracket(np.array([0.0]))[1][0] == 0.0
-    assert found(Count(k=9), p_max=1.0, unknown_max=8).partial == ()
-    assert found(Count(k=9), p_max=1.0, unknown_max=7, known=1).partial == ()
+    assert bounds_for(Count(k=9), p_max=1.0, unknown_max=8).partial == ()
+    assert bounds_for(Count(k=9), p_max=1.0, unknown_max=7, known=1).partial == ()
 
 
 def points(mechanism, protects="presence", **attacker):
-    result = found(mechanism, protects, **attacker)
+    result = bounds_for(mechanism, protects, **attacker)
     return np.min([applied.bound.bracket(np.array([0.1, 0.5, 1.0]))[1] for applied in result.partial], axis=0)
 
 
@@ -241,7 +241,7 @@ def test_a_value_costs_more_than_presence():
     ],
 )
 def test_an_attack_is_claimed_only_where_this_release_suffers_it(mechanism, attacker, attack):
-    named = found(mechanism, **attacker).partial[0].attack
+    named = bounds_for(mechanism, **attacker).partial[0].attack
     assert (named is not None and not isinstance(named, Reached)) == attack
 
 

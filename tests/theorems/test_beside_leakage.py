@@ -64,8 +64,8 @@ class Exact(WorstCase):
         return self.known
 
     def bracket(self, epsilons):
-        found = [above(worse(dict(self.first), dict(self.second), growth(e))) for e in epsilons.tolist()]
-        return np.zeros(len(epsilons)), np.minimum(1.0, np.array(found))
+        deltas = [above(worse(dict(self.first), dict(self.second), growth(e))) for e in epsilons.tolist()]
+        return np.zeros(len(epsilons)), np.minimum(1.0, np.array(deltas))
 
     def known_at(self, epsilon: float) -> Exact:
         delta = float(self.bracket(np.array([epsilon]))[1][0])
@@ -82,8 +82,8 @@ def as_law(weights) -> dict:
     return dict(enumerate(weights))
 
 
-def joined(one: dict, other: dict) -> dict:
-    return {(x, y): p * q for x, p in one.items() for y, q in other.items()}
+def joined(first: dict, second: dict) -> dict:
+    return {(x, y): p * q for x, p in first.items() for y, q in second.items()}
 
 
 @examples(quick=10, full=2000)
@@ -96,8 +96,8 @@ def test_no_release_beside_a_private_leakage_exceeds_its_profile(examples):
         release, life = as_law(m), as_law(m_other)
         # The leakage is (ε2, δ2)-private between these two lives, exactly at this δ2.
         delta = above(worse(as_law(leaked), as_law(leaked_other), growth(private)))
-        one = Exact(first=tuple(release.items()), second=tuple(life.items()))
-        bound = BesidePrivate(theorem="noise", base=one, epsilon=private, delta=min(1.0, delta))
+        base = Exact(first=tuple(release.items()), second=tuple(life.items()))
+        bound = BesidePrivate(theorem="noise", base=base, epsilon=private, delta=min(1.0, delta))
         truth = worse(joined(release, as_law(leaked)), joined(life, as_law(leaked_other)), growth(epsilon))
         claimed = float(bound.bracket(np.array([epsilon]))[1][0])
         assert truth <= Fraction(claimed)
@@ -138,24 +138,26 @@ def test_no_release_given_a_dependent_leakage_exceeds_theorem_9(examples):
         st.sampled_from(EPSILONS),
         st.sampled_from((0.0, 0.5, 1.0)),
     )
-    def holds(m, m_other, tells, near, epsilon, end):
+    def holds(m, m_other, tells, dependence_epsilon, epsilon, end):
         lives = [as_law(m), as_law(m_other)]
         # What leaks depends on what is released, and on the life.
         chance = {
             (life, o): {0: Fraction(a, a + b), 1: Fraction(b, a + b)}
             for (life, o), (a, b) in zip(product((0, 1), range(3)), tells, strict=True)
         }
-        given_leaked, far = [], Fraction(0)
+        given_leaked, dependence_delta = [], Fraction(0)
         for life, law in enumerate(lives):
-            told = {}
+            laws_given = {}
             for value in (0, 1):
                 part = {o: weight * chance[life, o][value] for o, weight in law.items()}
                 mass = sum(part.values())
-                told[value] = {o: weight / mass for o, weight in part.items()}
-                far = max(far, worse(told[value], law, growth(near)))
-            given_leaked.append(told)
-        one = Exact(first=tuple(lives[0].items()), second=tuple(lives[1].items())).known_at(end)
-        bound = GivenDependent(theorem="noise", base=one, epsilon=near, delta=min(1.0, above(far)))
+                laws_given[value] = {o: weight / mass for o, weight in part.items()}
+                dependence_delta = max(dependence_delta, worse(laws_given[value], law, growth(dependence_epsilon)))
+            given_leaked.append(laws_given)
+        base = Exact(first=tuple(lives[0].items()), second=tuple(lives[1].items())).known_at(end)
+        bound = GivenDependent(
+            theorem="noise", base=base, epsilon=dependence_epsilon, delta=min(1.0, above(dependence_delta))
+        )
         claimed = float(bound.bracket(np.array([epsilon]))[1][0])
         for value in (0, 1):
             truth = worse(given_leaked[0][value], given_leaked[1][value], growth(epsilon))
@@ -166,11 +168,13 @@ def test_no_release_given_a_dependent_leakage_exceeds_theorem_9(examples):
 
 def test_theorem_9_as_printed_and_its_limit():
     curve = NoiseCurve(theorem="noise", noise=1.0, cells=1, appears_at=10)
-    near, far = 0.1, 1e-6
-    bound = GivenDependent(theorem="noise", base=curve, epsilon=near, delta=far)
+    dependence_epsilon, dependence_delta = 0.1, 1e-6
+    bound = GivenDependent(theorem="noise", base=curve, epsilon=dependence_epsilon, delta=dependence_delta)
     epsilon, delta = curve.parameters
-    assert bound.parameters[0] == pytest.approx(epsilon + 2 * near)
-    assert bound.parameters[1] == pytest.approx((math.exp(near + epsilon) + 1) * far + math.exp(near) * delta)
+    assert bound.parameters[0] == pytest.approx(epsilon + 2 * dependence_epsilon)
+    assert bound.parameters[1] == pytest.approx(
+        (math.exp(dependence_epsilon + epsilon) + 1) * dependence_delta + math.exp(dependence_epsilon) * delta
+    )
     none = GivenDependent(theorem="noise", base=curve, epsilon=0.0, delta=0.0)
     points = np.linspace(0.0, 2.0, 41)
     np.testing.assert_allclose(none.bracket(points)[1], curve.bracket(points)[1], rtol=1e-9)
@@ -212,15 +216,15 @@ def test_no_attacker_exceeds_an_exact_count_beside_a_private_leakage(examples):
         )
         certificate = certify(Count(), attacker)
         assert certificate.theorems == ("counting_beside_leakage",)
-        told = [{}, {}]
+        laws = [{}, {}]
         for life in (0, 1):
             for others, weight in enumerate(coin_sum(chances)):
-                seen = others + life
-                right = share if seen >= least else 1 - share
-                told[life][seen, 1] = weight * right
-                told[life][seen, 0] = weight * (1 - right)
+                count = others + life
+                right = share if count >= least else 1 - share
+                laws[life][count, 1] = weight * right
+                laws[life][count, 0] = weight * (1 - right)
         for epsilon in (0.0, 0.3, 1.0, 2.0):
-            truth = worse(told[0], told[1], growth(epsilon))
+            truth = worse(laws[0], laws[1], growth(epsilon))
             assert truth <= Fraction(certificate.delta(epsilon))
             assert certificate.delta_bounds(epsilon)[0] <= certificate.delta(epsilon)
 
@@ -389,9 +393,9 @@ def test_copies_of_a_record_break_what_independence_promises():
     promised = certify(Count(), AttackerModel(p_min=0.5, p_max=0.5, unknown=14)).delta(1.0)
     assert max(hockey_stick(present, absent, growth(1.0)), hockey_stick(absent, present, growth(1.0))) > promised
     # Given the other two of her household, and of each other household all but one, what is promised holds.
-    told = [dict(enumerate([0] * life + coin_sum([p] * 4))) for life in (0, 1)]
+    laws = [dict(enumerate([0] * life + coin_sum([p] * 4))) for life in (0, 1)]
     given = AttackerModel(p_min=0.5, p_max=0.5, unknown=4, dependent="household", secret="conditional")
-    assert worse(*told, growth(1.0)) <= Fraction(certify(Count(), given).delta(1.0))
+    assert worse(*laws, growth(1.0)) <= Fraction(certify(Count(), given).delta(1.0))
 
 
 # What is written down -------------------------------------------------------------------------------------------------
@@ -413,13 +417,13 @@ def test_certificates_come_back_and_words_name_what_leaks():
         in sentence
     )
     assert "A noised count may be known as well, and counts in these numbers." in sentence
-    told = " ".join(certificate.assumptions)
+    assumptions = " ".join(certificate.assumptions)
     for words in (
         "whichever cells they are in",
         "when one record is replaced by any other",
         "depends on the release's",
     ):
-        assert words in told
+        assert words in assumptions
     only = certify(Histogram(k=40), AttackerModel(p_max_between=0.6, leakage=TOTAL), protects="value")
     assert "holds only if nothing else is published about these people, the number of people present aside" in (
         only.in_context(Context(unit=("u",))).sentence()

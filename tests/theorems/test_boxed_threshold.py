@@ -72,7 +72,7 @@ def test_what_two_theorems_apart_left_open_is_certified() -> None:
     many = pkdp.certify(pkdp.Count(k=50), attacker)
     assert many.epsilon(1e-6) == pytest.approx(0.6676, abs=2e-4)
     alone = pkdp.certify(pkdp.Count(k=50), pkdp.AttackerModel(p_max=0.3)), pkdp.certify(pkdp.Count(), attacker)
-    assert all(one.epsilon(1e-6) > 0.85 for one in alone)
+    assert all(certificate.epsilon(1e-6) > 0.85 for certificate in alone)
 
 
 SHAPES = st.tuples(
@@ -227,7 +227,7 @@ def test_fewer_others_are_left_out_where_the_threshold_binds(
         law = [*coin_sum([flint.arb(low)] * others + [flint.arb(high)] * likely), *[flint.arb(0)] * k]
         if noise is not None:
             kernel = exact_exp(-noise)
-            law = [sum(mass * kernel ** abs(at - x) for x, mass in enumerate(law)) for at in range(k)]
+            law = [sum(mass * kernel ** abs(output - x) for x, mass in enumerate(law)) for output in range(k)]
         return growth * law[k - 1] - law[k - 2]
 
     with flint.ctx.workprec(BITS):
@@ -247,11 +247,11 @@ def test_a_tilted_law_turns_where_it_does(noise: float | None) -> None:
     law *= np.exp(epsilon * (np.arange(len(law)) + first))
     mode = int(law.argmax()) + first
     # With noise the law is looked at far away as well, where densities are too small to be told apart.
-    for at in range(mode - 4, mode + 4) if noise is None else range(mode - 300, mode + 300, 1 if ALL else 3):
-        (slope,) = tails.slopes(*(np.array([value]) for value in (n_low, n_high, epsilon, float(at))))
-        assert (bool(slope[0] < 0.0), bool(slope[0] > 0.0)) == (at >= mode, at < mode)
-        if np.isfinite(slope[0]) and abs(at - mode) < 4:
-            assert slope[0] == pytest.approx(np.log(law[at + 1 - first] / law[at - first]), rel=1e-6, abs=1e-9)
+    for point in range(mode - 4, mode + 4) if noise is None else range(mode - 300, mode + 300, 1 if ALL else 3):
+        (slope,) = tails.slopes(*(np.array([value]) for value in (n_low, n_high, epsilon, float(point))))
+        assert (bool(slope[0] < 0.0), bool(slope[0] > 0.0)) == (point >= mode, point < mode)
+        if np.isfinite(slope[0]) and abs(point - mode) < 4:
+            assert slope[0] == pytest.approx(np.log(law[point + 1 - first] / law[point - first]), rel=1e-6, abs=1e-9)
 
 
 @thinned(2)
@@ -279,11 +279,11 @@ def test_brackets_of_large_numbers_are_narrow_and_far_ends_say_nothing(shape: An
 def test_people_who_are_not_counted_are_the_mirror_image() -> None:
     attacker = pkdp.AttackerModel(p_min=0.25, p_max=0.5, unknown=30)
     mirrored = pkdp.AttackerModel(p_min=0.5, p_max=0.75, unknown=30)
-    one = np.array(pkdp.certify(pkdp.Count(k=12), attacker).delta_bounds(EPSILONS))
-    other = np.array(pkdp.certify(pkdp.Count(k_complement=12), mirrored).delta_bounds(EPSILONS))
-    assert one == pytest.approx(other, rel=1e-6, abs=1e-280)
+    counted = np.array(pkdp.certify(pkdp.Count(k=12), attacker).delta_bounds(EPSILONS))
+    mirror = np.array(pkdp.certify(pkdp.Count(k_complement=12), mirrored).delta_bounds(EPSILONS))
+    assert counted == pytest.approx(mirror, rel=1e-6, abs=1e-280)
     both = pkdp.certify(pkdp.Count(k=12, k_complement=9), attacker).delta(EPSILONS)
-    better = np.minimum(one[1], pkdp.certify(pkdp.Count(k_complement=9), attacker).delta(EPSILONS))
+    better = np.minimum(counted[1], pkdp.certify(pkdp.Count(k_complement=9), attacker).delta(EPSILONS))
     assert np.all(both <= SLACK * better)
 
 
@@ -322,11 +322,11 @@ def test_under_both_thresholds_as_many_people_are_needed_as_under_either(
     for likely in (0, 1, 7):
         high_people = np.full(4, float(likely))
         fewest, enough = both._others(way, both._both()[way], high_people, epsilons)
-        one, _ = bound_of(k, low, high, 3)._others(way, both._both()[way], high_people, epsilons)
-        assert np.all(fewest >= one)
-        for at, epsilon in enumerate(epsilons.tolist()):
+        fewest_alone, _ = bound_of(k, low, high, 3)._others(way, both._both()[way], high_people, epsilons)
+        assert np.all(fewest >= fewest_alone)
+        for index, epsilon in enumerate(epsilons.tolist()):
             growth = exact_exp(epsilon if way == 0 else -epsilon)
-            for others, free in ((int(enough[at]), True), (int(fewest[at]) - 1, False)):
+            for others, free in ((int(enough[index]), True), (int(fewest[index]) - 1, False)):
                 if others < 0 or others + likely < 3:
                     continue
                 law = coin_sum([flint.arb(low)] * others + [flint.arb(high)] * likely)
@@ -342,13 +342,15 @@ def test_of_both_thresholds_a_declared_attacker_reaches_what_is_certified() -> N
     attained, certified = pkdp.certify(pkdp.Count(k=20, k_complement=20), box).delta_bounds(np.array([0.1, 0.3, 1.0]))
     assert np.all(certified <= SLACK * attained)
     apart = [
-        pkdp.certify(pkdp.Count(**one), box).delta(np.array([0.1, 0.3, 1.0]))
-        for one in ({"k": 20}, {"k_complement": 20})
+        pkdp.certify(pkdp.Count(**thresholds), box).delta(np.array([0.1, 0.3, 1.0]))
+        for thresholds in ({"k": 20}, {"k_complement": 20})
     ]
     assert np.all(certified <= SLACK * np.minimum(*apart))
     # Of few people each threshold alone hides less.
     few_people = pkdp.AttackerModel(p_min=0.3, p_max=0.7, unknown=5)
-    alone = (pkdp.certify(pkdp.Count(**one), few_people).delta(1.0) for one in ({"k": 10}, {"k_complement": 9}))
+    alone = (
+        pkdp.certify(pkdp.Count(**thresholds), few_people).delta(1.0) for thresholds in ({"k": 10}, {"k_complement": 9})
+    )
     assert pkdp.certify(pkdp.Count(k=10, k_complement=9), few_people).delta(1.0) < 0.1 * min(alone)
 
 

@@ -20,9 +20,9 @@ from pkdp_pipeline.theorems import (
     noisy_threshold,
 )
 
-LEAST, MOST = 5e-324, 1.0 - 2.0**-53
+LEAST, LARGEST = 5e-324, 1.0 - 2.0**-53
 EPSILONS = [0.0, LEAST, 1e-9, 1.0, 350.0, 700.0, 710.0, 745.0, 1e308]
-CHANCES = [LEAST, 1e-12, 1e-7, 1e-5, 1e-3, 0.1, 0.3, 0.5, 0.9, 1.0 - 1e-6, MOST]
+CHANCES = [LEAST, 1e-12, 1e-7, 1e-5, 1e-3, 0.1, 0.3, 0.5, 0.9, 1.0 - 1e-6, LARGEST]
 NOISES = [LEAST, 1e-9, 0.1, 1.0, 350.0, 700.0, 710.0, 745.0, 1e300]
 PEOPLE = [1, 9, 60, 1000, 10**5, 10**6]
 
@@ -51,7 +51,7 @@ def drawn(seed):
     attacker |= {"unknown_max": often(0.2, *most), "known": often(0.3, 1, 5, 10**6) or 0}
     attacker["influence"] = dice.choice(["passive", "active"])
     if kind is pkdp.Histogram:
-        attacker |= {"p_max_between": often(0.3, 0.5, 0.6, 0.9, MOST), "independent_cells": dice.random() < 0.3}
+        attacker |= {"p_max_between": often(0.3, 0.5, 0.6, 0.9, LARGEST), "independent_cells": dice.random() < 0.3}
     return kind, steps, attacker, "value" if kind is pkdp.Histogram and dice.random() < 0.5 else "presence"
 
 
@@ -88,7 +88,7 @@ FOUND = [
         {"noise": 700.0, "release_threshold": 2**31},
         {"p_max": 0.001, "p_min": 1e-5, "unknown": 9, "unknown_max": 60, "known": 5, "influence": "active"},
     ),
-    (pkdp.Count, {"k": 2**31}, {"p_max": MOST, "p_min": 0.1, "unknown": 1}),
+    (pkdp.Count, {"k": 2**31}, {"p_max": LARGEST, "p_min": 0.1, "unknown": 1}),
     pytest.param((pkdp.Count, {"k": 1000, "noise": 0.1}, {"p_max": 0.9, "known": 1}), marks=pytest.mark.slow),
     pytest.param((pkdp.Histogram, {"k": 30, "noise": 1e-9}, {"p_max": 1e-12}), marks=pytest.mark.slow),
     (pkdp.Histogram, {"k": 2, "noise": 710.0}, {"p_max": LEAST, "p_min": LEAST, "unknown": 9, "known": 10**6}),
@@ -138,9 +138,9 @@ BUDGETED = [
 def brackets(mechanism, attacker, epsilons):
     """Return the sides of every bound that holds, made anew."""
     for module in (counting, boxed_threshold, noisy_search, noisy_threshold, merely_known):
-        for one in vars(module).values():
-            if hasattr(one, "cache_clear"):
-                one.cache_clear()
+        for member in vars(module).values():
+            if hasattr(member, "cache_clear"):
+                member.cache_clear()
     bounds = bounds_of.__wrapped__(mechanism, pkdp.AttackerModel(**attacker), "presence").partial
     return [(applied.bound.slack, *applied.bound.bracket(epsilons)) for applied in bounds]
 

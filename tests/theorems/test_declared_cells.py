@@ -25,13 +25,13 @@ from pkdp_pipeline.jobs.dry_run import plan_job
 
 def corners(cells: int, least: Fraction, p: Fraction) -> list[list[Fraction]]:
     """Return the vertices of all laws over cells and absence with `least` in every cell, at most `p` of it told so."""
-    found, odds = [], p / (1 - p)
+    vertices, odds = [], p / (1 - p)
     for up in product((False, True), repeat=cells):
         absent = (1 - least * up.count(False)) / (1 + odds * up.count(True))
         law = [odds * absent if more else least for more in up]
         if min(law) >= least and max(law) <= odds * absent:
-            found.append([*law, absent])
-    return found
+            vertices.append([*law, absent])
+    return vertices
 
 
 def exp(exponent: float) -> Fraction:
@@ -85,8 +85,10 @@ def test_one_cell_is_a_count():
     people = pd.DataFrame({"person": range(9), "cell": "a"})
     release = people.pkdp.histogram(by="cell", domain=["a"], unit="person", attacker=box, target=None)
     counted = pkdp.certify(pkdp.Count(), box)
-    for one, other in zip(release.certificate.delta_bounds(epsilons), counted.delta_bounds(epsilons), strict=True):
-        assert list(one) == list(other)
+    for of_table, of_count in zip(
+        release.certificate.delta_bounds(epsilons), counted.delta_bounds(epsilons), strict=True
+    ):
+        assert list(of_table) == list(of_count)
     assert release.certificate.delta_bounds(1.0)[0] == pytest.approx(0.0155951, rel=1e-5)
     assert release_certificate(release.certificate.to_json()) == release.certificate
     stated = {row["epsilon"]: row for row in json.loads(release.certificate.to_json())["grid"]}[1.0]
@@ -96,11 +98,18 @@ def test_one_cell_is_a_count():
 def test_a_ledger_replays_it_and_certifies_it_anew(tmp_path):
     people = pd.DataFrame({"person": range(9), "cell": "a"})
     ledger = pkdp.Ledger.open(tmp_path / "ledger.db")
-    asked = {"by": "cell", "domain": ["a"], "unit": "person", "target": None, "ledger": ledger, "period": "2013-01-02"}
+    arguments = {
+        "by": "cell",
+        "domain": ["a"],
+        "unit": "person",
+        "target": None,
+        "ledger": ledger,
+        "period": "2013-01-02",
+    }
     box = pkdp.AttackerModel(p_min=0.1, p_max=0.5, unknown=60)
-    first = people.pkdp.histogram(**asked, attacker=box)
-    assert people.pkdp.histogram(**asked, attacker=box).certificate == first.certificate
-    fewer = people.pkdp.histogram(**asked, attacker=replace(box, unknown=50)).certificate
+    first = people.pkdp.histogram(**arguments, attacker=box)
+    assert people.pkdp.histogram(**arguments, attacker=box).certificate == first.certificate
+    fewer = people.pkdp.histogram(**arguments, attacker=replace(box, unknown=50)).certificate
     counted = pkdp.certify(pkdp.Count(), replace(box, unknown=50))
     assert fewer.delta_bounds(1.0) == counted.delta_bounds(1.0)
     ledger.verify()
@@ -198,7 +207,9 @@ def test_attackers_are_those_of_the_declared_cells(noise: pkdp.GeometricNoise | 
         return pkdp.certify(pkdp.Histogram(noise=noise), attacker, protects=protects, cells=cells).delta_bounds(0.2)[0]
 
     # Nobody is in four cells with 0.3 each, nor in ten with 0.1 each and absent half as often as in one of two.
-    assert attained("value", 4, p_min=0.3) == attained("presence", 10, p_min=0.1, p_max=0.5) == 0.0
+    for nobody in (("value", 4, 0.3, None), ("presence", 10, 0.1, 0.5)):
+        with pytest.raises(pkdp.ArgumentError):
+            attained(*nobody[:2], p_min=nobody[2], p_max=nobody[3])
     # Ten of 0.1 leave nobody absent, which is allowed where only the cell is secret.
     assert attained("value", 10, p_min=0.1) > 0.0
     if noise is not None:
@@ -206,3 +217,10 @@ def test_attackers_are_those_of_the_declared_cells(noise: pkdp.GeometricNoise | 
         two, three, ten, any_table = (attained("value", cells, p_min=0.1) for cells in (2, 3, 10, None))
         assert 0.0 < ten < three == any_table
         assert two < three
+
+
+def test_people_in_several_cells_have_more_room():
+    attacker = pkdp.AttackerModel(p_min=0.3, p_max=0.5, independent_cells=True)
+    assert pkdp.certify(pkdp.Histogram(k=9, cells_per_unit=3), attacker, cells=10).cells is None
+    with pytest.raises(pkdp.ArgumentError):
+        pkdp.certify(pkdp.Histogram(k=9, cells_per_unit=2), attacker, cells=10)

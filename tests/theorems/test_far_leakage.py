@@ -24,29 +24,29 @@ BOX = {"p_min": 0.2, "p_max": 0.6, "unknown": 200}
 
 @thinned(2)
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("far", [800.0, 1e17, 9e299])
+@pytest.mark.parametrize("large_epsilon", [800.0, 1e17, 9e299])
 @pytest.mark.parametrize("delta", one_in(2, [1e-9, 0.0]))
-def test_far_numbers_give_little_and_no_error(far, delta):
+def test_far_numbers_give_little_and_no_error(large_epsilon, delta):
     alone = certify(NOISED, AttackerModel()).delta(0.3)
     for leak in (
-        Leakage("x", epsilon=far, delta=delta),
-        Leakage("x", shared_by=("presence",), dependence_epsilon=far, dependence_delta=delta),
-        Leakage("x", epsilon=far, delta=delta, dependence_epsilon=far),
+        Leakage("x", epsilon=large_epsilon, delta=delta),
+        Leakage("x", shared_by=("presence",), dependence_epsilon=large_epsilon, dependence_delta=delta),
+        Leakage("x", epsilon=large_epsilon, delta=delta, dependence_epsilon=large_epsilon),
     ):
         for mechanism in (NOISED, Count()):
             try:
-                made = certify(mechanism, AttackerModel(leakage=leak, **BOX))
+                certificate = certify(mechanism, AttackerModel(leakage=leak, **BOX))
             except NotCertifiableError:
                 continue
             points = (0.0, 0.3, 1.0, 700.0, 1e300)
-            found = [made.delta(epsilon) for epsilon in points]
-            assert all(0.0 <= value <= 1.0 for value in found)
-            assert mechanism == Count() or found[1] >= alone
-            assert found[0] > 0.9
-            assert made.epsilon(1e-6) == math.inf or made.epsilon(1e-6) >= far * 0.99
-            if made.worst_case_bound is not None:
-                assert made.worst_case.parameters[0] >= far
-            assert pkdp.Certificate.from_json(made.to_json()).verify()
+            deltas = [certificate.delta(epsilon) for epsilon in points]
+            assert all(0.0 <= value <= 1.0 for value in deltas)
+            assert mechanism == Count() or deltas[1] >= alone
+            assert deltas[0] > 0.9
+            assert certificate.epsilon(1e-6) == math.inf or certificate.epsilon(1e-6) >= large_epsilon * 0.99
+            if certificate.worst_case_bound is not None:
+                assert certificate.worst_case.parameters[0] >= large_epsilon
+            assert pkdp.Certificate.from_json(certificate.to_json()).verify()
 
 
 @pytest.mark.parametrize("name", ["epsilon", "dependence_epsilon"])
@@ -122,16 +122,16 @@ def test_given_a_leakage_only_lives_beside_the_same_others_are_compared():
         AttackerModel(leakage=Leakage("x", shared_by=("value",))),
         protects="value",
     )
-    seen, told = ({}, {}), ({}, {})
+    joint_laws, leak_laws = ({}, {}), ({}, {})
     for target, place in product((0, 1), repeat=2):
         others = (place,) * people
         value = leaked(target, others)
-        told[target][value] = told[target].get(value, 0) + Fraction(1, 2)
+        leak_laws[target][value] = leak_laws[target].get(value, 0) + Fraction(1, 2)
         for shown, weight in geometric(people * place + target, noise, people).items():
-            seen[target][shown, value] = seen[target].get((shown, value), 0) + weight / 2
+            joint_laws[target][shown, value] = joint_laws[target].get((shown, value), 0) + weight / 2
     growth = Fraction(2)
-    assert max(losses(*told, growth)) == 0
-    assert max(losses(*seen, growth)) > 0.9 > part.delta(math.log(2))
+    assert max(losses(*leak_laws, growth)) == 0
+    assert max(losses(*joint_laws, growth)) > 0.9 > part.delta(math.log(2))
     assert leaked(0, (0, 1)) == leaked(1, (0, 1))
     assert (
         "nor are two possibilities for a person that it tells apart to somebody who knows everybody else."

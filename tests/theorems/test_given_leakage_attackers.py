@@ -27,7 +27,7 @@ def ends(rng, size, least, most):
     return np.where(at_end, np.where(rng.random(size) < 0.5, least, most), drawn)
 
 
-def held(certificate, people, fixed, lives, epsilons, shown, leaked, known=()):
+def share_reached(certificate, people, fixed, lives, epsilons, shown, leaked, known=()):
     """Compare both divergences with what is certified, exactly; return the largest part of it that is reached."""
     reached = 0.0
     with flint.ctx.workprec(BITS):
@@ -80,7 +80,7 @@ def test_theorem_c_keeps_its_numbers_beside_the_total():
         fixed = tuple(places.count(cell) for cell in range(cells))
         reached = max(
             reached,
-            held(
+            share_reached(
                 certificate,
                 rows[:m],
                 fixed,
@@ -110,7 +110,7 @@ def test_theorem_c_beside_the_whole_list_of_who_is_present():
         rows = rows[rows.sum(axis=1) > 0.0]
         there = rows / rows.sum(axis=1, keepdims=True) * (1 - 1e-12)
         sure = [[*map(flint.arb, row), 0] for row in there.tolist()]
-        held(certificate, sure, (0, 0), (0, 1), epsilons_of(rng), shown_table(k), total_present)
+        share_reached(certificate, sure, (0, 0), (0, 1), epsilons_of(rng), shown_table(k), total_present)
 
 
 def test_options_keep_their_numbers_beside_the_total():
@@ -129,7 +129,7 @@ def test_options_keep_their_numbers_beside_the_total():
             rows.append([Fraction(least) + free * share for share in shares[:-1]])
         held_at = epsilons_of(rng)
         reached = max(
-            reached, held(certificate, arbs(rows), (0,) * cells, (0, 1), held_at, shown_table(), total_present)
+            reached, share_reached(certificate, arbs(rows), (0,) * cells, (0, 1), held_at, shown_table(), total_present)
         )
     assert reached > 0.9
 
@@ -147,7 +147,7 @@ def test_noise_between_two_cells_keeps_its_numbers_beside_the_total():
             fixed = tuple(rng.integers(0, 4, 2).tolist())
             people = arbs(rng.dirichlet([1, 1, 1], 1)[:, :2].tolist())
             shown = shown_table(k, alpha, release, top=sum(fixed) + 3)
-            held(certificate, people, fixed, (0, 1), (0.0, noise, 1.9 * noise), shown, total_present)
+            share_reached(certificate, people, fixed, (0, 1), (0.0, noise, 1.9 * noise), shown, total_present)
 
 
 # What fails --------------------------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ def test_an_exact_count_beside_a_private_leakage():
             leaked = lambda counts, alpha=alpha, m=m: geometric(counts[0], alpha, m + 2)  # noqa: E731
             reached = max(
                 reached,
-                held(certificate, people, (0,), (0, None), (0.0, 2 * private, 1.5), shown_table(), leaked),
+                share_reached(certificate, people, (0,), (0, None), (0.0, 2 * private, 1.5), shown_table(), leaked),
             )
     assert reached > 0.3
 
@@ -291,7 +291,9 @@ def test_noise_beside_a_private_leakage_adds_up():
             shown = shown_table(noise=exact_exp(-noise), top=4)
             beside = exact_exp(-private)
             leaked = lambda counts, alpha=beside: geometric(counts[0], alpha, 4)  # noqa: E731
-            reached = held(certificate, [], (2,), (0, None), (0.0, private, noise, noise + private), shown, leaked)
+            reached = share_reached(
+                certificate, [], (2,), (0, None), (0.0, private, noise, noise + private), shown, leaked
+            )
         closest = max(closest, reached)
         assert certificate.worst_case.epsilon(0.0) == pytest.approx(noise + private, rel=1e-9)
     assert closest > 0.9
@@ -337,10 +339,10 @@ def test_theorem_9_bounds_a_leakage_that_depends_on_the_noise():
             certificate = pkdp.certify(pkdp.Count(noise=pkdp.GeometricNoise(noise)), pkdp.AttackerModel(leakage=leak))
             other = dependent_joint(4, alpha, lean, 60)
             for bit in (0, 1):
-                one, two = given_value(joint, bit), given_value(other, bit)
-                assert one is not None
-                assert two is not None
-                inside = [{o: w for o, w in law.items() if -50 <= o <= 55} for law in (one, two)]
+                first_law, second_law = given_value(joint, bit), given_value(other, bit)
+                assert first_law is not None
+                assert second_law is not None
+                inside = [{o: w for o, w in law.items() if -50 <= o <= 55} for law in (first_law, second_law)]
                 for epsilon in (0.0, 0.5 * noise, noise, noise + dependence, noise + 2 * dependence):
                     truth = max(losses(*inside, math.exp(epsilon)))
                     bound = certificate.worst_case.delta(epsilon)

@@ -138,7 +138,7 @@ def test_the_inputs_are_left_alone():
 
 EPSILONS = [0.0, 5e-324, 1e-300, 1e-12, 0.3, 700.0, 720.0, 1024.0, 1e6, 1e300]
 SHARES = [0.0, 5e-324, 1e-300, 1e-12, 0.5, 1 - 2**-53, 1.0]
-MANY = [1, 10**30]
+CROWDS = [1, 10**30]
 EXTREME = [
     *(
         (Count(k=k), {"p_max": p, "unknown_max": cap}, "presence")
@@ -153,12 +153,12 @@ EXTREME = [
         for k, known in [(60, 7), (60, 1000), (10**6, 10**5), (10**9, 10**9)]
     ),
     *((Count(k_complement=60), {"p_min": p, "unknown": n}, "presence") for p in SHARES for n in (0, 10**30)),
-    *((Count(k=9), {"p_min": p, "p_max": p, "unknown": n}, "presence") for p in SHARES for n in MANY),
+    *((Count(k=9), {"p_min": p, "p_max": p, "unknown": n}, "presence") for p in SHARES for n in CROWDS),
     *(
         (Count(noise=noise), {"p_min": low, "p_max": high, "unknown": n}, "presence")
         for noise in (None, GeometricNoise(1e-9), GeometricNoise(0.5), GeometricNoise(1e5))
         for low, high in [(5e-324, 1 - 2**-53), (1e-12, 0.5), (0.5, 0.5)]
-        for n in MANY
+        for n in CROWDS
     ),
     *(
         (Histogram(k=k), {"p_max": p, "unknown_max": cap, "known": known}, "value")
@@ -166,7 +166,7 @@ EXTREME = [
         for k, cap, known in [(3, None, 0), (60, 30, 0), (60, 10**30, 3), (1000, None, 0)]
     ),
     *((Histogram(k=60), {"p_max_between": p, "known": 9}, "value") for p in (0.5, 1 - 2**-53, 1.0)),
-    *((Histogram(), {"p_min": p, "unknown": n}, "value") for p in (0.0, 5e-324, 1e-12, 0.3, 0.5) for n in MANY),
+    *((Histogram(), {"p_min": p, "unknown": n}, "value") for p in (0.0, 5e-324, 1e-12, 0.3, 0.5) for n in CROWDS),
     *(
         (Histogram(k=k, noise=GeometricNoise(noise), release_threshold=r), {"p_max": 0.5}, protects)
         for noise in (1e-9, 0.5, 1e5)
@@ -220,10 +220,10 @@ def test_extremes_give_probabilities_quickly_and_quietly(case):
         lap()
         return
     lap()
-    for found in (certificate.delta(np.array(EPSILONS)), certificate.worst_case.delta(np.array(EPSILONS))):
+    for deltas in (certificate.delta(np.array(EPSILONS)), certificate.worst_case.delta(np.array(EPSILONS))):
         lap()
-        assert np.all((found >= 0.0) & (found <= 1.0))
-        assert np.all(found[1:] <= found[:-1] * 1.01 + 1e-300)
+        assert np.all((deltas >= 0.0) & (deltas <= 1.0))
+        assert np.all(deltas[1:] <= deltas[:-1] * 1.01 + 1e-300)
     attained, certified = certificate.delta_bounds(np.array(EPSILONS))
     lap()
     assert np.all((attained >= 0.0) & (attained <= certified) & (certified <= 1.0))

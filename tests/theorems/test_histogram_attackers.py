@@ -57,6 +57,6 @@ def test_binned_cells_need_the_p_max_of_the_bin() -> None:
 def test_a_published_total_of_those_present_undoes_presence() -> None:
     people = [[0.1, 0.1, 0.8]] * 4
     hidden = max(table_losses(people, (0, 0), 1.0, np.exp, cells=2, lives=(0, 2), k=4))
-    told = max(table_losses(people, (0, 0), 1.0, np.exp, cells=2, lives=(0, 2), k=4, total=True))
+    with_total = max(table_losses(people, (0, 0), 1.0, np.exp, cells=2, lives=(0, 2), k=4, total=True))
     certified = pkdp.certify(pkdp.Histogram(k=4), pkdp.AttackerModel(p_max=1 / 9)).delta(1.0)
-    assert hidden <= certified < told
+    assert hidden <= certified < with_total

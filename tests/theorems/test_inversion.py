@@ -126,10 +126,10 @@ def test_the_smallest_epsilon_of_plain_curves():
     assert smallest_epsilon(lambda _: 0.0, 0.0) == 0.0
     assert smallest_epsilon(lambda _: 0.5, 0.4) == math.inf
     for crossing in (1e-8, 3e-4, 0.7, 1.0, 5.0, 1e4, 1e6):
-        found = smallest_epsilon(lambda epsilon, at=crossing: math.exp(-epsilon / at), math.exp(-1.0))
-        assert crossing <= found * (1 + 1e-15)
-        assert found <= crossing * (1 + 1e-9)
-        step = smallest_epsilon(lambda epsilon, at=crossing: float(epsilon < at), 0.5)
+        smallest = smallest_epsilon(lambda epsilon, scale=crossing: math.exp(-epsilon / scale), math.exp(-1.0))
+        assert crossing <= smallest * (1 + 1e-15)
+        assert smallest <= crossing * (1 + 1e-9)
+        step = smallest_epsilon(lambda epsilon, edge=crossing: float(epsilon < edge), 0.5)
         assert crossing <= step <= crossing * (1 + 1e-5)
 
 
@@ -139,10 +139,10 @@ def test_a_curve_with_nan_is_never_taken_for_certified():
 
 @given(st.integers(1, 5000), st.integers(1, 5000), st.integers(1, 5000))
 def test_the_least_whole_number(answer, start, most):
-    asked = []
+    tried = []
 
     def holds(n):
-        asked.append(n)
+        tried.append(n)
         return n >= answer
 
     expected = (
@@ -150,5 +150,5 @@ def test_the_least_whole_number(answer, start, most):
     )
     if start <= most:
         assert least_whole(holds, start, most) == expected
-        assert len(asked) <= 40
-        assert all(start <= n <= most for n in asked)
+        assert len(tried) <= 40
+        assert all(start <= n <= most for n in tried)

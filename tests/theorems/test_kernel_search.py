@@ -73,7 +73,7 @@ def law(m, p):
     return np.array([math.comb(m, x) * p**x * (1.0 - p) ** (m - x) for x in range(m + 1)])
 
 
-def told(kernel, m, p, epsilon):
+def exact_divergence(kernel, m, p, epsilon):
     """Return the larger divergence beside m people, straight from its definition."""
     absent, present = np.append(law(m, p), 0.0), np.append(0.0, law(m, p))
     width = max(len(absent), kernel.for_large_counts[1] + 1)
@@ -105,7 +105,7 @@ def kernels(draw):
 )
 def test_the_search_is_reached_and_never_exceeded(kernel, p, epsilon, most):
     (best,), (top,), _, (leader,) = supremum(kernel, Coins(p, most), np.array([epsilon]), SLACK)
-    exact = [told(kernel, m, p, epsilon) for m in range(most + 1)]
+    exact = [exact_divergence(kernel, m, p, epsilon) for m in range(most + 1)]
     assert best <= exact[leader] * (1.0 + 1e-9) + 1e-14
     assert max(exact) * (1.0 - 1e-9) - 1e-13 <= top <= max(best * (1.0 + SLACK), best + 1e-12) * (1.0 + 1e-9)
 
@@ -121,7 +121,7 @@ def test_every_number_in_a_block_is_bounded(kernel, p, epsilon, block):
     first, distance = block
     search = KernelSearch(kernel, Coins(p), np.array([epsilon]), SLACK)
     bound = float(search.between(first, first + distance, np.array([0]))[0])
-    exact = [told(kernel, m, p, epsilon) for m in range(first, first + distance + 1)]
+    exact = [exact_divergence(kernel, m, p, epsilon) for m in range(first, first + distance + 1)]
     assert max(exact) <= bound * (1.0 + 1e-9) + 1e-13
     if p * distance <= 0.2:
         assert bound <= 2.0 * max(exact) + 1e-3
@@ -132,7 +132,7 @@ def test_every_number_in_a_block_is_bounded(kernel, p, epsilon, block):
 def test_more_people_than_some_are_bounded_by_these(kernel, p, epsilon, people):
     bound = float(KernelSearch(kernel, Coins(p), np.array([epsilon]), SLACK)._beyond(people)[0])
     for more in (0, 1, 3, 9, 20):
-        assert told(kernel, people + more, p, epsilon) <= bound * (1.0 + 1e-9) + 1e-13
+        assert exact_divergence(kernel, people + more, p, epsilon) <= bound * (1.0 + 1e-9) + 1e-13
 
 
 @pytest.mark.parametrize(("k", "release", "noise", "p"), [(5, 8, 1.0, 0.3), (10, 20, 0.5, 0.1), (4, 4, 2.0, 0.7)])
@@ -159,7 +159,7 @@ def test_an_envelope_is_above_all_laws(number, p):
 def test_what_is_hardly_told_is_told_apart_all_the_same():
     kernel, epsilon = ExactFromK(12, 200, 1.0), np.array([0.9])
     (best,), (top,), _, _ = supremum(kernel, Coins(0.001, 10), epsilon, SLACK)
-    exact = max(told(kernel, m, 0.001, 0.9) for m in range(11))
+    exact = max(exact_divergence(kernel, m, 0.001, 0.9) for m in range(11))
     assert exact < 1e-40
     assert best == pytest.approx(exact, rel=1e-6)
     assert exact <= top <= 1.001 * exact

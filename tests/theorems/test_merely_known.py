@@ -28,9 +28,10 @@ def bound_of(k: int, p: float, known: int, cap: int | None = None, least: int = 
 def truth(k: int, unknown: list[float], known: list[float], epsilon: float) -> Fraction:
     """Return the larger divergence of one attacker, in ball arithmetic, never above it."""
     with flint.ctx.workprec(BITS):
-        one, other = ([flint.arb(chance) for chance in chances] for chances in (unknown, known))
+        unknown_coins, known_coins = ([flint.arb(chance) for chance in chances] for chances in (unknown, known))
         return max(
-            Fraction(0), *(lower_end(flint.arb(side)) for side in count_losses(one, other, epsilon, exact_exp, k=k))
+            Fraction(0),
+            *(lower_end(flint.arb(side)) for side in count_losses(unknown_coins, known_coins, epsilon, exact_exp, k=k)),
         )
 
 
@@ -57,9 +58,9 @@ def test_nobody_who_knows_other_people_is_told_more(
     k, p, known = shape
     chances = st.lists(st.sampled_from([0.0, p]) | st.floats(0.0, p), max_size=known)
     unknown = data.draw(st.lists(st.sampled_from([0.0, p]) | st.floats(0.0, p), max_size=12))
-    told = truth(k, unknown, data.draw(chances), epsilon)
+    divergence = truth(k, unknown, data.draw(chances), epsilon)
     for cap in (len(unknown), None):
-        assert told <= Fraction(float(bound_of(k, p, known, cap).certified(np.array([epsilon]))[0]))
+        assert divergence <= Fraction(float(bound_of(k, p, known, cap).certified(np.array([epsilon]))[0]))
 
 
 @thinned(4)
@@ -75,20 +76,20 @@ def test_every_number_between_two_ends_is_covered(k: int, p: float, known: int, 
             for sides in [count_losses([flint.arb(p)] * m, [flint.arb(p)] * known, epsilon, exact_exp, k=k)]
         ]
     for column in (0, 1):
-        told, exact = search.places(np.full(40, column), people.astype(float)), np.array(losses)[:, column]
-        assert np.all(told.lower <= exact)
-        assert np.all(exact <= told.upper)
-        assert np.all(told.upper <= exact * (1.0 + 1e-9) + 1e-280)
+        bounds, exact = search.places(np.full(40, column), people.astype(float)), np.array(losses)[:, column]
+        assert np.all(bounds.lower <= exact)
+        assert np.all(exact <= bounds.upper)
+        assert np.all(bounds.upper <= exact * (1.0 + 1e-9) + 1e-280)
         # The exact count's divergence never rises, and is no smaller.
-        assert np.all(np.diff(told.exact_lower) <= told.exact_upper[1:] - told.exact_lower[1:])
-        assert np.all(told.exact_upper >= exact)
+        assert np.all(np.diff(bounds.exact_lower) <= bounds.exact_upper[1:] - bounds.exact_lower[1:])
+        assert np.all(bounds.exact_upper >= exact)
         for a in range(0, 39, 2):
             for b in range(a + 1, 40):
-                ends = (type(told)(*(part[[at]] for part in told)) for at in (a, b))
+                ends = (type(bounds)(*(part[[index]] for part in bounds)) for index in (a, b))
                 assert exact[a : b + 1].max() <= between(*ends)[0]
         enough = search.enough(column)
         if enough < 40:
-            assert np.all(exact[enough:] <= told.upper[enough])
+            assert np.all(exact[enough:] <= bounds.upper[enough])
 
 
 @pytest.mark.parametrize(
@@ -103,7 +104,7 @@ def test_every_number_between_two_ends_is_covered(k: int, p: float, known: int, 
 def test_small_chances_are_summed_to_their_last_digits(
     k: int, p: float, known: int, people: int, epsilon: float
 ) -> None:
-    told = PassiveSearch(k, p, known, np.array([epsilon])).places(
+    bounds = PassiveSearch(k, p, known, np.array([epsilon])).places(
         np.array([0, 1]), np.array([people, people], dtype=float)
     )
     with flint.ctx.workprec(600):
@@ -124,9 +125,9 @@ def test_small_chances_are_summed_to_their_last_digits(
                 gaps = [pair[order] - growth * pair[1 - order] for pair in pairs]
                 totals[order] += weight * sum((gap for gap in gaps if gap > 0), zero)
         for order in (0, 1):
-            assert flint.arb(float(told.lower[order])) <= totals[order] <= flint.arb(float(told.upper[order]))
+            assert flint.arb(float(bounds.lower[order])) <= totals[order] <= flint.arb(float(bounds.upper[order]))
             if totals[order] > 1e-270:
-                assert told.upper[order] <= told.lower[order] * (1.0 + 1e-7)
+                assert bounds.upper[order] <= bounds.lower[order] * (1.0 + 1e-7)
         assert totals[0] < 1e-12
 
 

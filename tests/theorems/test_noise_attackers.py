@@ -53,14 +53,14 @@ def test_the_worst_case_is_attained_by_an_attacker_who_knows_all(
     mechanism = pkdp.Histogram(k=k, noise=pkdp.GeometricNoise(noise), release_threshold=release)
     certified = pkdp.certify(mechanism, pkdp.AttackerModel(), protects=protects).delta(epsilon)
     truths = []
-    far = k + release + 25
-    counts = [0, k - 1, k, far]
-    for one in counts:
-        for other in counts:
+    large_count = k + release + 25
+    counts = [0, k - 1, k, large_count]
+    for first in counts:
+        for second in counts:
             truths.extend(
                 table_losses(
                     [],
-                    (one, other),
+                    (first, second),
                     epsilon,
                     np.exp,
                     cells=2,

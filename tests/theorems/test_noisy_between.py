@@ -54,12 +54,12 @@ def test_no_attacker_learns_more(
         people = [[flint.arb(share), 1 - flint.arb(share), 0] for share in shares]
         # Of those who are known not all need be in the two cells; others merely know some of the people.
         controlled = controlled if sum(controlled) <= k - 2 else (0, 0)
-        seen = min(k - 2, len(people) - 1)
-        unknown, known = (people, controlled) if active else (people[seen:], people[:seen])
+        merely_known = min(k - 2, len(people) - 1)
+        unknown, known = (people, controlled) if active else (people[merely_known:], people[:merely_known])
         shape = {"k": k, "noise": noise, "release": release}
         sides = table_losses(unknown, known, epsilon, exact_exp, cells=2, lives=(0, 1), **shape)
         truth = float(max(lower_end(flint.arb(side)) for side in sides))
-    for number in range(sum(controlled) if active else seen, k - 1):
+    for number in range(sum(controlled) if active else merely_known, k - 1):
         assert truth <= bound(p, k, noise, release, people=5, cap=5, known=number).bracket(np.array([epsilon]))[1][0]
 
 
@@ -88,10 +88,10 @@ def test_no_vertex_of_any_size_is_above(p: float, k: int, noise: float, release:
                 chance = p if person < rather else 1.0 - p
                 laws[rather] = np.convolve(laws[rather], [1.0 - chance, chance])
         lives = lives_of(np.array(laws), noise, k, release, (0, 0))
-        for at, epsilon in enumerate(epsilons.tolist()):
-            for one, other in (lives, lives[::-1]):
-                truth = np.maximum(0.0, one - math.exp(epsilon) * other).sum(axis=1).max() * (1.0 - 1e-9) - 1e-12
-                assert truth <= min(certified[at], few_people[at])
+        for index, epsilon in enumerate(epsilons.tolist()):
+            for first, second in (lives, lives[::-1]):
+                truth = np.maximum(0.0, first - math.exp(epsilon) * second).sum(axis=1).max() * (1.0 - 1e-9) - 1e-12
+                assert truth <= min(certified[index], few_people[index])
 
 
 @settings(max_examples=few(60), deadline=None)
@@ -119,7 +119,7 @@ def test_two_looks_are_those_of_the_enumeration(
     lives = lives_of(law[None], noise, k or 0, release, (0, 0))
     assert [life.sum() for life in lives] == pytest.approx([1.0, 1.0], abs=1e-12)
     growth = math.exp(epsilon)
-    gains = [float(np.maximum(0.0, one - growth * other).sum()) for one, other in (lives, lives[::-1])]
+    gains = [float(np.maximum(0.0, first - growth * second).sum()) for first, second in (lives, lives[::-1])]
     assert gains == pytest.approx(exact, rel=1e-9, abs=1e-12)
 
 

@@ -139,8 +139,8 @@ def divergence(shape: Any, others: int, likely: int, epsilon: float) -> float:
     counts = np.arange(len(coins) + 1)
     kernel = (1.0 - alpha) / (1.0 + alpha) * alpha ** np.abs(values - counts[:, None])
     shown = (counts >= k)[:, None] & (values >= (-math.inf if release is None else release))
-    seen = [law @ (kernel * shown) for law in (np.append(0.0, coins), np.append(coins, 0.0))]
-    first, second = (np.append(law, 1.0 - law.sum()) for law in seen)
+    published = [law @ (kernel * shown) for law in (np.append(0.0, coins), np.append(coins, 0.0))]
+    first, second = (np.append(law, 1.0 - law.sum()) for law in published)
     growth = math.exp(epsilon)
     return float(max(np.maximum(0.0, p - growth * q).sum() for p, q in ((first, second), (second, first))))
 
@@ -202,11 +202,11 @@ def test_where_enough_people_are_unknown_nothing_is_told_from_some_epsilon_on() 
 
 
 def test_equal_people_in_a_box_are_those_of_one_kind() -> None:
-    points, one = np.array([0.2, 0.8, 1.5]), (5, 0.3, 0.3, 1.0, 8)
+    points, parameters = np.array([0.2, 0.8, 1.5]), (5, 0.3, 0.3, 1.0, 8)
     for unknown in (1, 30):
-        attained, certified = bound_of(*one, unknown).bracket(points)
-        near, _ = bound_of(5, 0.3, 0.3 + 1e-9, 1.0, 8, unknown).bracket(points)
-        assert np.all(near <= certified * (1.0 + 1e-5) + 1e-40)
+        attained, certified = bound_of(*parameters, unknown).bracket(points)
+        attained_wider, _ = bound_of(5, 0.3, 0.3 + 1e-9, 1.0, 8, unknown).bracket(points)
+        assert np.all(attained_wider <= certified * (1.0 + 1e-5) + 1e-40)
         assert np.all(certified <= 1.011 * attained + 1e-200)
 
 
@@ -238,8 +238,8 @@ def test_a_certificate_is_smaller_than_those_of_what_it_rests_on_apart() -> None
         pkdp.certify(pkdp.Count(k=20, noise=noise, release_threshold=40), pkdp.AttackerModel(p_max=0.6)),
         pkdp.certify(pkdp.Count(k=20), attacker),
     )
-    assert certified * 10 < min(one.delta(1.0) for one in apart)
-    assert certificate.epsilon(1e-6) < 0.63 < 0.7 < min(one.epsilon(1e-6) for one in apart)
+    assert certified * 10 < min(part.delta(1.0) for part in apart)
+    assert certificate.epsilon(1e-6) < 0.63 < 0.7 < min(part.epsilon(1e-6) for part in apart)
 
 
 @pytest.mark.parametrize("influence", ["active", "passive"])

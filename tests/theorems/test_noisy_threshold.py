@@ -109,11 +109,11 @@ def test_numbers_of_known_people_that_add_little_are_bounded_together(p: float, 
     k, known, cap, points = 14, 12, 24, np.array([epsilon])
     bound = bound_of(k, p, 0.5, 22, cap, known)
     search = bound.search(points)
-    looked, chances = {channel.k for channel in search.channels}, binomial_weights(known, p, 0, known)
-    left_out = [b for b in range(known + 1) if k - b not in looked]
+    searched, chances = {channel.k for channel in search.channels}, binomial_weights(known, p, 0, known)
+    left_out = [b for b in range(known + 1) if k - b not in searched]
     assert left_out
-    told = {b: max(truth(k - b, p, 0.5, 22 - b, people, epsilon) for people in range(cap + 1)) for b in left_out}
-    assert 0.0 < sum(chances[b] * told[b] for b in left_out) <= search.others[0]
+    divergences = {b: max(truth(k - b, p, 0.5, 22 - b, people, epsilon) for people in range(cap + 1)) for b in left_out}
+    assert 0.0 < sum(chances[b] * divergences[b] for b in left_out) <= search.others[0]
     exact = max(truth(k, p, 0.5, 22, people, epsilon, known) for people in range(cap + 1))
     attained, certified = (float(side[0]) for side in bound.bracket(points))
     assert attained <= exact <= certified <= 1.012 * exact
@@ -243,11 +243,11 @@ def test_what_is_attained_at_a_larger_p_is_not_said_of_a_smaller_one(p: float) -
 
 
 def test_a_block_of_one_number_is_compared_without_a_warning() -> None:
-    x, one = np.array([4.0]), np.array([3.0])
+    x, y = np.array([4.0]), np.array([3.0])
     with np.errstate(all="raise"):
-        assert least_ratio(0.3, x, one, one)[0] == 0.0
-        assert least_ratio(0.3, one, one, one)[0] == pytest.approx(1.0)
-        assert least_ratio(0.3, one, one, one + 1.0)[0] == pytest.approx(0.25 / 0.7)
+        assert least_ratio(0.3, x, y, y)[0] == 0.0
+        assert least_ratio(0.3, y, y, y)[0] == pytest.approx(1.0)
+        assert least_ratio(0.3, y, y, y + 1.0)[0] == pytest.approx(0.25 / 0.7)
 
 
 def test_an_inversion_that_certifies_nothing_in_six_searches_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:

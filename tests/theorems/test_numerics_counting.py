@@ -27,8 +27,8 @@ def binomial(n, p):
     return [flint.arb(math.comb(n, s)) * p**s * (1 - p) ** (n - s) for s in range(n + 1)]
 
 
-def convolved(one, other):
-    return (flint.arb_poly(one) * flint.arb_poly(other)).coeffs()
+def convolved(first, second):
+    return (flint.arb_poly(first) * flint.arb_poly(second)).coeffs()
 
 
 @functools.lru_cache(maxsize=256)
@@ -86,7 +86,7 @@ def tails(low, high, noise=None):
     return TwoCoinTails(low=low, low_complement=1 - low, high=high, high_complement=1 - high, noise=noise)
 
 
-def one(low, high, n_low, n_high, epsilon, noise=None):
+def right_tail(low, high, n_low, n_high, epsilon, noise=None):
     lower, upper = tails(low, high, noise).right_tails(
         np.array([float(n_low)]), np.array([float(n_high)]), np.array([epsilon])
     )
@@ -108,7 +108,7 @@ def test_random_vertices_without_noise():
             epsilon = draw.choice([0.0, 1e-9, draw.uniform(0, 0.3), draw.uniform(0.3, 3), draw.uniform(3, 12)])
             at_high = draw.choice([0, people, people // 2, draw.randrange(people + 1)])
             exact = right_divergence(two_coins(people - at_high, low, at_high, high), epsilon)
-            assert_around(one(low, high, people - at_high, at_high, epsilon), exact, 1e-7)
+            assert_around(right_tail(low, high, people - at_high, at_high, epsilon), exact, 1e-7)
 
 
 def test_random_vertices_with_noise():
@@ -119,7 +119,7 @@ def test_random_vertices_with_noise():
             at_high = draw.choice([0, people, people // 2, draw.randrange(people + 1)])
             exact = noised(two_coins(people - at_high, low, at_high, high), noise, epsilon)
             width = 1e-6 if epsilon < 0.98 * noise else math.inf
-            assert_around(one(low, high, people - at_high, at_high, epsilon, noise), exact, width)
+            assert_around(right_tail(low, high, people - at_high, at_high, epsilon, noise), exact, width)
 
 
 @settings(max_examples=60, deadline=None)
@@ -135,7 +135,7 @@ def test_no_noise_and_no_people_break_either_side(people, shares, at_high, noise
     (low, high), at_high = sorted(shares), round(people * at_high)
     with flint.ctx.workprec(BITS):
         exact = noised(two_coins(people - at_high, low, at_high, high), noise, part * noise)
-        assert_around(one(low, high, people - at_high, at_high, part * noise, noise), exact, math.inf)
+        assert_around(right_tail(low, high, people - at_high, at_high, part * noise, noise), exact, math.inf)
 
 
 @thinned(3)
@@ -160,9 +160,9 @@ def test_few_people_near_one_half(people, share):
     with flint.ctx.workprec(BITS):
         for epsilon in (0.0, 1e-12, 0.1, 1.0, 5.0, 30.0):
             exact = right_divergence(two_coins(people, share, 0, share), epsilon)
-            assert_around(one(share, share, people, 0, epsilon), exact, 1e-7)
+            assert_around(right_tail(share, share, people, 0, epsilon), exact, 1e-7)
             noisy = noised(two_coins(people, share, 0, share), 2.0, min(epsilon, 1.9))
-            assert_around(one(share, share, people, 0, min(epsilon, 1.9), 2.0), noisy, 1e-7)
+            assert_around(right_tail(share, share, people, 0, min(epsilon, 1.9), 2.0), noisy, 1e-7)
 
 
 @thinned(2)
@@ -170,12 +170,12 @@ def test_few_people_near_one_half(people, share):
 def test_two_thousand_people_at_tiny_delta(low, high, at_high):
     with flint.ctx.workprec(900):
         law = two_coins(2000 - at_high, low, at_high, high)
-        seen = []
+        divergences = []
         for epsilon in (0.1, 0.5, 0.8, 1.2, 3.0):
             exact = right_divergence(law, epsilon)
-            seen.append(exact)
-            assert_around(one(low, high, 2000 - at_high, at_high, epsilon), exact, 1e-6)
-        assert any(1e-90 < exact < 1e-40 for exact in seen)
+            divergences.append(exact)
+            assert_around(right_tail(low, high, 2000 - at_high, at_high, epsilon), exact, 1e-6)
+        assert any(1e-90 < exact < 1e-40 for exact in divergences)
 
 
 def every_vertex(people, low, high, epsilon, noise=None):
@@ -278,9 +278,11 @@ def test_coins_of_another_chance_are_averaged_in_both_orders(people, share, p, n
             orders = [flint.arb(0), flint.arb(0)]
             for n, chance in enumerate(chances):
                 law = binomial(n, p)
-                for way, one in enumerate((law, law[::-1])):
-                    told = right_divergence(one, epsilon) if noise is None else noised(one, noise, epsilon)
-                    orders[way] += chance * told
+                for way, ordered_law in enumerate((law, law[::-1])):
+                    divergence = (
+                        right_divergence(ordered_law, epsilon) if noise is None else noised(ordered_law, noise, epsilon)
+                    )
+                    orders[way] += chance * divergence
             assert_around((lower[index], upper[index]), orders[0].max(orders[1]), 0.01)
 
 
@@ -299,5 +301,5 @@ def test_the_width_of_a_bracket_is_what_certificates_may_differ_by(people, noise
         points = np.array([point for point in points if noise is None or point < noise])
         many = np.full(len(points), float(people))
         below, above = tails.right_tails(many - at_high, np.full(len(points), float(at_high)), points)
-        seen = above > 1e-285
-        assert np.all((above - below)[seen] <= inverted(people) * above[seen])
+        measurable = above > 1e-285
+        assert np.all((above - below)[measurable] <= inverted(people) * above[measurable])

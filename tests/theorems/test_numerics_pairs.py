@@ -110,12 +110,12 @@ def test_a_pair_next_to_one_law_gives_theorem_a():
 
 
 def test_a_public_coin_mixes_products():
-    one, two, other = (waiting_pair(t, 0.3, None, 1e-30) for t in (9, 14, 11))
-    certified = product_above(mixed([0.25, 0.75], [one, two], 0.0), other, 0.7)
-    apart = 0.25 * product_above(one, other, 0.7) + 0.75 * product_above(two, other, 0.7)
+    first, second, other = (waiting_pair(t, 0.3, None, 1e-30) for t in (9, 14, 11))
+    certified = product_above(mixed([0.25, 0.75], [first, second], 0.0), other, 0.7)
+    apart = 0.25 * product_above(first, other, 0.7) + 0.75 * product_above(second, other, 0.7)
     assert certified == pytest.approx(apart, rel=1e-9)
     assert certified >= apart * (1 - 1e-12)
-    disclosed = product_above(mixed([0.2, 0.7], [one, two], 0.1), other, 0.7)
+    disclosed = product_above(mixed([0.2, 0.7], [first, second], 0.1), other, 0.7)
     assert disclosed >= 0.1
 
 
@@ -151,12 +151,12 @@ def test_tosses_tell_what_the_worst_number_of_them_tells(k, p, low, high, epsilo
     growth, nothing = Fraction(math.exp(epsilon)), waiting_pair(3, 0.0, None, 1e-30)
     pair = reaching_pair(k, p, low, high, 1e-30)
     sizes = range(low if low >= k - 1 else 0, high + 1)
-    for order, told in ((1, product_above(pair, nothing, epsilon)), (-1, product_above(nothing, pair, epsilon))):
+    for order, certified in ((1, product_above(pair, nothing, epsilon)), (-1, product_above(nothing, pair, epsilon))):
         worst = max(
             sum(max(Fraction(0), life[0] - growth * life[1]) for life in (chances[::order] for chances in laws))
             for laws in (thresholded(people, Fraction(p), k) for people in sizes)
         )
-        assert float(worst) * (1.0 - 1e-12) <= told <= float(worst) * (1.0 + 1e-10) + 1e-28
+        assert float(worst) * (1.0 - 1e-12) <= certified <= float(worst) * (1.0 + 1e-10) + 1e-28
 
 
 @thinned(2)
@@ -167,14 +167,14 @@ def test_value_takes_the_worst_way_to_spread_controlled_people(k, p, known):
         ways = [(k - c, k - known + c) for c in range(known + 1)]
         worst = max(
             product_above(
-                reaching_pair(one, p, people, people, 1e-30), waiting_pair(other - 1, p, None, 1e-30), epsilon
+                reaching_pair(first, p, people, people, 1e-30), waiting_pair(second - 1, p, None, 1e-30), epsilon
             )
-            for one, other in ways
-            for people in range(one - 1, round(3 * k / p))
+            for first, second in ways
+            for people in range(first - 1, round(3 * k / p))
         )
         certified = bound.certified(np.array([epsilon]))[0]
         assert worst * (1.0 - 1e-9) <= certified <= worst * (1.0 + 2.1e-3)
-        assert certified <= max(direct(one - 1, other - 1, p, epsilon) for one, other in ways)
+        assert certified <= max(direct(first - 1, second - 1, p, epsilon) for first, second in ways)
 
 
 @pytest.mark.parametrize(("k", "p", "known"), one_in(2, [(14, 0.1, 2), (10, 0.05, 3)]))

@@ -83,15 +83,15 @@ def exact_right(t, p, epsilon, cap=None):
     """The largest P[S ≥ t] - e^ε P[S ≥ t+1] over m: one more coin helps while its likelihood ratio is above e^ε."""
     growth = flint.arb(epsilon).exp()
     worst = t + whole(t * odds(p) / growth)
-    near = {min(m, cap) if cap is not None else m for m in (worst - 1, worst, worst + 1)}
-    return largest(at_least(m, t, p) - growth * at_least(m, t + 1, p) for m in near if m >= t)
+    candidates = {min(m, cap) if cap is not None else m for m in (worst - 1, worst, worst + 1)}
+    return largest(at_least(m, t, p) - growth * at_least(m, t + 1, p) for m in candidates if m >= t)
 
 
 def exact_left(t, p, epsilon, cap=None):
     growth = flint.arb(epsilon).exp()
     worst = t + whole(growth * t * odds(p))
-    near = {min(m, cap) if cap is not None else m for m in (worst - 1, worst, worst + 1)}
-    return largest(at_most(m, t, p) - growth * at_most(m, t - 1, p) for m in near if m >= t)
+    candidates = {min(m, cap) if cap is not None else m for m in (worst - 1, worst, worst + 1)}
+    return largest(at_most(m, t, p) - growth * at_most(m, t - 1, p) for m in candidates if m >= t)
 
 
 def assert_around(sides, exact, width, floor=0.0):

@@ -37,15 +37,15 @@ def published(count, noise, k, threshold, reach):
     return {**shown, HIDDEN: hidden}
 
 
-def divergence(one, other, epsilon):
+def divergence(first, second, epsilon):
     growth, total = flint.arb(epsilon).exp(), flint.arb(0)
-    for outcome in one:
-        total += (one[outcome] - growth * other.get(outcome, flint.arb(0))).max(flint.arb(0))
+    for outcome in first:
+        total += (first[outcome] - growth * second.get(outcome, flint.arb(0))).max(flint.arb(0))
     return total
 
 
-def product(one, other):
-    return {(a, b): p * q for (a, p), (b, q) in itertools.product(one.items(), other.items())}
+def product(first, second):
+    return {(a, b): p * q for (a, p), (b, q) in itertools.product(first.items(), second.items())}
 
 
 def worst(noise, k, threshold, cells, epsilon, reach=20, most=14):
@@ -55,8 +55,8 @@ def worst(noise, k, threshold, cells, epsilon, reach=20, most=14):
         best = flint.arb(0)
         if cells == 1:
             for count in range(most):
-                for one, other in ((laws[count], laws[count + 1]), (laws[count + 1], laws[count])):
-                    best = best.max(divergence(one, other, epsilon))
+                for first, second in ((laws[count], laws[count + 1]), (laws[count + 1], laws[count])):
+                    best = best.max(divergence(first, second, epsilon))
             return best
         for v, w in itertools.product(range(most), repeat=2):
             best = best.max(divergence(product(laws[v + 1], laws[w]), product(laws[v], laws[w + 1]), epsilon))

@@ -104,13 +104,13 @@ def test_two_cells_tell_what_the_best_of_those_tried_reaches(
 
 def corners(cells: int, least: float, odds: float) -> list[list[float]]:
     """Return the vertices of all laws over cells and absence with `least` in every cell, at most `odds` of absence."""
-    found = []
+    vertices = []
     for up in product((False, True), repeat=cells):
         absent = (1.0 - least * up.count(False)) / (1.0 + odds * up.count(True))
         law = [odds * absent if more else least for more in up]
         if min(law) >= least * (1.0 - 1e-12) and max(law) <= odds * absent * (1.0 + 1e-12):
-            found.append([*law, absent])
-    return found
+            vertices.append([*law, absent])
+    return vertices
 
 
 @pytest.mark.parametrize(("least", "people", "noise", "epsilon"), [(0.3, 3, 0.5, 0.1), (0.3, 3, 2.0, 0.1)])
@@ -136,9 +136,9 @@ def test_the_value_beside_noised_cells_is_told_to_somebody(release: int | None) 
     truth = 0.0
     for cells in (2, 3):
         laws = [[least] * (cells + 1) for _ in range(cells + 1)]
-        for at, law in enumerate(laws):
+        for cell, law in enumerate(laws):
             law[cells] = 0.0
-            law[at] += 1.0 - least * cells
+            law[cell] += 1.0 - least * cells
         for crowd in combinations_with_replacement(laws, people):
             sides = table_losses(
                 crowd, (0,) * cells, 0.1, np.exp, cells=cells, lives=(0, 1), noise=0.5, release=release

@@ -23,12 +23,12 @@ RATIOS = [Fraction(1, 20), Fraction(1, 2), Fraction(9, 10), Fraction(1), Fractio
 
 
 @lru_cache(maxsize=4096)
-def outcomes(alpha, first, second, others, threshold, found):
+def outcomes(alpha, first, second, others, threshold, found_cells):
     """Return the chances of all that one cell shows of two contributions, outcomes of one likelihood ratio together.
 
     `others`: the sum of the other people in the cell; None: nobody else is in it.
     """
-    alone = found and others is None
+    alone = found_cells and others is None
     sums = [None if alone and own is ABSENT else (others or 0) + (own or 0) for own in (first, second)]
     values = [value for value in sums if value is not None]
     if not values:
@@ -93,7 +93,7 @@ def curve_of(alpha, bounds, *, cells=1, table=None, protects="presence", thresho
     return bounds_of(mechanism, AttackerModel(), protects, table).worst
 
 
-def at(curve, ratio, side=1):
+def delta_at(curve, ratio, side=1):
     """Return the attained or certified δ at ``e^ε``, of either sign: δ(-x) = 1 - e^{-x}(1 - δ(x))."""
     values = curve.bracket(np.array([abs(math.log(ratio))]))[side]
     return float(values[0]) if ratio >= 1 else 1.0 - float(ratio) * (1.0 - float(values[0]))
@@ -138,12 +138,12 @@ def test_every_neighbouring_input_is_below_the_curve_and_one_reaches_it(
         for ratio in RATIOS:
             worst[ratio] = max(worst[ratio], divergence(cells_shown, ratio))
     for ratio, exact in worst.items():
-        assert at(curve, ratio) >= float(exact) * (1 - 1e-11)
+        assert delta_at(curve, ratio) >= float(exact) * (1 - 1e-11)
         # Where cells are found, the others' sum is far above the threshold, and not beyond it.
         room = 1e-8 if threshold is None else 2e-2 if alpha > 0.5 else 1e-8
-        assert at(curve, ratio) <= float(exact) * (1 + room) + 1e-12
-        assert at(curve, ratio, 0) <= at(curve, ratio)
-        assert at(curve, ratio, 0) >= at(curve, ratio) * (1 - 1e-8) - 1e-12
+        assert delta_at(curve, ratio) <= float(exact) * (1 + room) + 1e-12
+        assert delta_at(curve, ratio, 0) <= delta_at(curve, ratio)
+        assert delta_at(curve, ratio, 0) >= delta_at(curve, ratio) * (1 - 1e-8) - 1e-12
 
 
 ONCE = [
@@ -165,9 +165,9 @@ def test_whoever_appears_in_one_of_two_releases_is_below_their_total_and_one_rea
     mechanism = Sum(bounds, noise, release_threshold=threshold, cells_per_unit=cells)
     mechanism = mechanism if threshold is None else mechanism.of_found_cells()
     total = compose([certify(mechanism, protects="value", cells=table) for table in tables], OncePerUnit()).worst_case
-    one, two = ((ABSENT,) * table for table in tables)
-    everybody = {life + two for life in lives(bounds, cells, tables[0])}
-    everybody |= {one + life for life in lives(bounds, cells, tables[1])}
+    absent_first, absent_second = ((ABSENT,) * table for table in tables)
+    everybody = {life + absent_second for life in lives(bounds, cells, tables[0])}
+    everybody |= {absent_first + life for life in lives(bounds, cells, tables[1])}
     products = set()
     for first, second in itertools.product(everybody, repeat=2):
         changed = [pair for pair in zip(first, second, strict=True) if pair[0] != pair[1]]
@@ -213,7 +213,7 @@ def test_no_attacker_is_above_the_curve(attacker, ratio):
         if own[0] != own[1]
     ]
     exact = float(divergence(shown, ratio))
-    assert exact * (1 - 1e-11) - 1e-13 <= at(curve, ratio) <= at(anywhere, ratio) + 1e-12
+    assert exact * (1 - 1e-11) - 1e-13 <= delta_at(curve, ratio) <= delta_at(anywhere, ratio) + 1e-12
 
 
 @pytest.mark.parametrize("arguments", [{}, {"moves": True}, {"cells": 3, "moves": True, "appears_at": 4}])

@@ -35,11 +35,11 @@ def test_any_number_of_equal_people_stays_below_and_the_worst_number_attains(k: 
     law, present = np.array([1.0]), []
     for _ in range(most):
         shown, hidden = np.append(0.0, law), np.append(law, 0.0)
-        told = np.arange(len(shown)) >= k
+        published = np.arange(len(shown)) >= k
         pairs = [(shown, hidden), (hidden, shown)]
-        for one, other in pairs:
-            gaps = one[told] - np.exp(epsilon) * other[told]
-            dark = one[~told].sum() - np.exp(epsilon) * other[~told].sum()
+        for first, second in pairs:
+            gaps = first[published] - np.exp(epsilon) * second[published]
+            dark = first[~published].sum() - np.exp(epsilon) * second[~published].sum()
             present.append(np.maximum(gaps, 0.0).sum() + max(0.0, dark))
         law = np.append(law, 0.0) * (1 - p) + np.append(0.0, law) * p
     assert certified == pytest.approx(max(present), rel=1e-9, abs=1e-13)

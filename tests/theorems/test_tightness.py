@@ -126,8 +126,10 @@ def test_people_in_any_cell_reach_theorem_f(
         ]
         truth = larger([sum(order) for order in zip(*sides, strict=True)])
         if noise is None:
-            told = table_losses([[*map(ball, person)]] * people, (0, 0), epsilon, exact_exp, cells=2, lives=(0, 2))
-            assert larger(told) == pytest.approx(truth, rel=1e-12)
+            exact_sides = table_losses(
+                [[*map(ball, person)]] * people, (0, 0), epsilon, exact_exp, cells=2, lives=(0, 2)
+            )
+            assert larger(exact_sides) == pytest.approx(truth, rel=1e-12)
     assert attained <= truth * (1 + 1e-15)
     assert truth * (1 - 1e-15) <= certified <= truth * 1.005
     # Noised, the other cells do not show how many people are coins.

@@ -19,7 +19,7 @@ from pkdp_pipeline.theorems.bound import Bound
 from pkdp_pipeline.theorems.channel import ExactFromK, Kernel
 from pkdp_pipeline.theorems.kernel_search import Coins, supremum
 
-BASE, P, MOST = 4, 0.3, 20
+BASE, P, UNKNOWN_MAX = 4, 0.3, 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,16 +110,16 @@ def enumerated(people, epsilon):
 
 def test_a_toy_kernel_is_certified_tightly_and_read_again():
     mechanism = Multiples(k=8)
-    certificate = pkdp.certify(mechanism, pkdp.AttackerModel(p_max=P, unknown_max=MOST))
+    certificate = pkdp.certify(mechanism, pkdp.AttackerModel(p_max=P, unknown_max=UNKNOWN_MAX))
     assert "anyone who plays" in certificate.sentence()
     assert certificate.verify()
     assert mechanism_from_dict(mechanism_to_dict(mechanism)) == mechanism
     for epsilon in (0.0, 0.5, 2.0):
-        worst = max(enumerated(people, epsilon) for people in range(MOST + 1))
+        worst = max(enumerated(people, epsilon) for people in range(UNKNOWN_MAX + 1))
         assert worst * (1.0 - 1e-9) <= certificate.delta(epsilon) <= worst * 1.01
 
 
 def test_no_epsilon_is_too_large_for_the_search():
     """A certificate asks for what is left at an ε beyond any use."""
-    at_600, at_700 = Searched(theorem="multiples", k=8, p=P, cap=MOST).bracket(np.array([600.0, 700.0]))[1]
+    at_600, at_700 = Searched(theorem="multiples", k=8, p=P, cap=UNKNOWN_MAX).bracket(np.array([600.0, 700.0]))[1]
     assert at_700 == at_600 < 1.0

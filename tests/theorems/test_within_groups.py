@@ -31,7 +31,7 @@ def totals_of(sizes):
 
     def leaked(counts):
         starts = [sum(sizes[:number]) for number in range(len(sizes))]
-        return {tuple(sum(counts[at : at + size]) for at, size in zip(starts, sizes, strict=True)): 1}
+        return {tuple(sum(counts[start : start + size]) for start, size in zip(starts, sizes, strict=True)): 1}
 
     return leaked
 
@@ -39,7 +39,9 @@ def totals_of(sizes):
 def pairs_within(sizes):
     """Return the pairs of cells of one group, as places in the flat table."""
     starts = [sum(sizes[:number]) for number in range(len(sizes))]
-    return [pair for at, size in zip(starts, sizes, strict=True) for pair in combinations(range(at, at + size), 2)]
+    return [
+        pair for start, size in zip(starts, sizes, strict=True) for pair in combinations(range(start, start + size), 2)
+    ]
 
 
 @st.composite
@@ -157,18 +159,18 @@ def published(days, k, p, evidence=None):
     """Return the ledger's total of tables and their totals on so many days, and that of the tables alone."""
     frame = pd.DataFrame({"id": range(4), "region": ["north"] * 4, "answer": ["a", "b"] * 2})
     whom = pkdp.AttackerModel(p_max_between=p, leakage=BY_REGION)
-    found = []
+    totals = []
     for beside in (True, False):
         with pkdp.Ledger.open(":memory:", dataset="d", evidence=evidence) as ledger:
             for day in range(1, days + 1):
-                asked = {"unit": "id", "attacker": whom, "protects": "value", "ledger": ledger}
-                asked["period"] = f"2021-03-{day:02}"
+                arguments = {"unit": "id", "attacker": whom, "protects": "value", "ledger": ledger}
+                arguments["period"] = f"2021-03-{day:02}"
                 if beside:
-                    frame.pkdp.histogram("region", domain=CELLS["region"], **asked)
-                frame.pkdp.histogram(["region", "answer"], k=k, domain=CELLS, **asked)
-            found.append(ledger.total())
+                    frame.pkdp.histogram("region", domain=CELLS["region"], **arguments)
+                frame.pkdp.histogram(["region", "answer"], k=k, domain=CELLS, **arguments)
+            totals.append(ledger.total())
             ledger.verify()
-    return found
+    return totals
 
 
 def test_days_add_up_beside_their_totals_and_no_attacker_learns_more():
@@ -180,10 +182,10 @@ def test_days_add_up_beside_their_totals_and_no_attacker_learns_more():
         [north] * 3 + [south],
         [[0, 0, Fraction(1, 2), Fraction(1, 2)], [Fraction(1, 2) * x for x in (p, 1 - p, p, 1 - p)], south],
     )
-    for one, other in product(pairs_within(sizes), repeat=2):
+    for first_pair, second_pair in product(pairs_within(sizes), repeat=2):
         for turned in (False, True):
             laws = [[], []]
-            for people, pair in ((days[0], one), (days[1], other[::-1] if turned else other)):
+            for people, pair in ((days[0], first_pair), (days[1], second_pair[::-1] if turned else second_pair)):
                 for life, cell in enumerate(pair):
                     laws[life].append(joint_with([[*person, 0] for person in people], (0,) * 4, cell, shown, leaked))
             first, second = (
@@ -201,8 +203,8 @@ def test_a_person_within_one_group_is_what_its_words_are_about():
         pkdp.Histogram(k=2), pkdp.AttackerModel(p_max_between=0.6, leakage=BY_REGION), protects="value"
     )
     assert "cells with the same 'region'" in certificate.protection()
-    for one in (beside, alone, certificate):
-        words = one.sentence()
+    for guarantee in (beside, alone, certificate):
+        words = guarantee.sentence()
         assert "told that another person is in one of two cells with the same 'region'" in words
         assert "a person's 'region' is not protected" in words
         assert leak in words

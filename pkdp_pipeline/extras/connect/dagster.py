@@ -123,10 +123,20 @@ def release_assets(
             context.log.error(message)
             return dagster.Failure(description=message, allow_retries=False)
 
+        is_as_declared = True
+
+        def publish():  # type: ignore[no-untyped-def]
+            nonlocal is_as_declared
+            try:
+                return _publish(file, tuple(keys), context)
+            except InputCheckError:
+                is_as_declared = False
+                raise
+
         try:
-            published_releases = attempt(lambda: _publish(file, tuple(keys), context), again, never)
-        except dagster.Failure as failure:
-            if (failure.description or "").startswith(f"{InputCheckError.__name__}: "):
+            published_releases = attempt(publish, again, never)
+        except dagster.Failure:
+            if not is_as_declared:
                 yield from _checked(keys.values(), passed=False)
             raise
         yield from _checked(keys.values(), passed=True)

@@ -27,8 +27,9 @@ from pkdp_pipeline.cli.options import (
     taking,
 )
 from pkdp_pipeline.errors import REFUSED, ArgumentError, ConfigError, exit_code
+from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import Count, Histogram
+from pkdp_pipeline.model.mechanisms import Count, Histogram, mechanism_to_dict
 
 if TYPE_CHECKING:
     import datetime
@@ -166,8 +167,18 @@ def plan_sum(
         contributions=people or None,
     )
     if as_json:
-        listed = [{**asdict(choice), "error": choice.error} for choice in choices]
-        typer.echo(json.dumps({"epsilon": epsilon, "delta": delta, "choices": listed}, indent=2))
+        document = {
+            "schema": "pkdp-plan-sum/1",
+            "library": {"name": "pkdp_pipeline", "version": VERSION},
+            "protects": protects,
+            "epsilon": epsilon,
+            "delta": delta,
+            "choices": [
+                {**asdict(choice), "mechanism": mechanism_to_dict(choice.mechanism), "error": choice.error}
+                for choice in choices
+            ],
+        }
+        typer.echo(json.dumps(document, indent=2))
         return
     screen, best = Screen(), choices[0].mechanism
     screen.title(f"Sums with ε = {exactly(epsilon)} at δ = {exactly(delta)}, the smallest error first")

@@ -323,6 +323,8 @@ def levels_document(codes: Path, epsilon: float, delta: float) -> dict[str, Any]
             }
         )
     return {
+        "schema": "pkdp-plan-levels/1",
+        "library": {"name": "pkdp_pipeline", "version": VERSION},
         "levels": levels,
         "epsilon": promises[0].worst_case.epsilon(delta),
         "epsilon_each_level": compose(promises, None).worst_case.epsilon(delta),

@@ -141,13 +141,16 @@ def report_place(job: Job, day: date | None) -> Path:
 def write_report(job: Job, day: date | None) -> Path:
     """Write the public report of a date, or of all of them, into the output directory; and return where.
 
+    That of all is written again, if there is one, where the date has been revised.
+
     Raises `ConfigError` if it cannot be drawn or written, or the extra ``report`` is not installed; `LedgerError` or
     `TemporaryError` if the ledger cannot be read, or holds nothing to report.
     """
     from pkdp_pipeline.extras.report.pages import render
 
     try:
-        page = render(report_of(job, day), "html")
+        document = report_of(job, day)
+        page = render(document, "html")
     except PkdpError:
         raise
     except Exception as error:  # a drawing that fails must not hide that the releases are published
@@ -158,6 +161,10 @@ def write_report(job: Job, day: date | None) -> Path:
     place = report_place(job, day)
     make_folder(place.parent)
     write_atomically(place, page.encode())
+    # A report of everything shows what a revision has replaced.
+    revised = day is not None and any(release.revision > 1 for release in document.releases)
+    if revised and report_place(job, None).exists():
+        write_report(job, None)
     return place
 
 

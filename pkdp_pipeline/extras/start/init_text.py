@@ -355,7 +355,7 @@ def how_to_give(draft: Draft, typed: Mapping[str, Any], missing: Sequence[str]) 
     guessed: dict[str, Any] = {"unit": unit, "period": period or "COLUMN", "by": by}
     claims = [f"{', '.join(map(repr, unit))} names a person"]
     claims += [f"{period!r} says of which day a row is"] if period else []
-    if form is not None and not typed.get("date_format"):
+    if form := typed.get("date_format") or form:
         guessed["date_format"] = form
         guessed |= {} if "%d" in form or typed["every"] else {"every": "month"}
     if typed["p_max"] is not None:

@@ -164,7 +164,7 @@ def _check_cube(sizes: Sequence[int]) -> None:
 
 def check_size(formats: Collection[str], cells: Sequence[Cell]) -> None:
     """Refuse a declared domain that a job's formats cannot hold; raises `ArgumentError`."""
-    if "xlsx" in formats:
+    if not {"xlsx", "xlsx-estimates"}.isdisjoint(formats):
         check_rows(len(cells))
     if "json-stat" in formats:
         _check_cube([len(set(keys)) for keys in zip(*cells, strict=True)])
@@ -262,6 +262,16 @@ def workbook(releases: _Releases, suppressed: str | None, about: _About) -> Mapp
     """Return ``tables.xlsx``, a sheet for each release; see `jobs.outputs.Format`."""
     content = _content(lambda: workbook_bytes(releases, suppressed, about))
     return {"tables.xlsx": content} if releases else {}
+
+
+def estimates_workbook(releases: _Releases, suppressed: str | None, about: _About) -> Mapping[str, bytes | str]:
+    """Return ``estimates.xlsx``, which also has what counts of secret samples say of their populations."""
+    sampled = [name for name, release in releases.items() if release.certificate.attacker.sampled]
+    counts = [name for name in sampled if PublishedRows.of(releases[name]).number == "count"]
+    content = _content(
+        lambda: workbook_bytes(releases, suppressed, about, {name: releases[name].estimate() for name in counts})
+    )
+    return {"estimates.xlsx": content} if releases else {}
 
 
 def csv_on_the_web(releases: _Releases, suppressed: str | None, _: _About) -> Mapping[str, bytes]:

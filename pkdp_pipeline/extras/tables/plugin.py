@@ -6,7 +6,13 @@ from pkdp_pipeline.plugins import Plugin
 
 _HERE = "pkdp_pipeline.extras.tables"
 
-_FORMATS = {"xlsx": "workbook", "csvw": "csv_on_the_web", "json-stat": "json_stat", "sdmx-csv": "sdmx_csv"}
+_FORMATS = {
+    "xlsx": "workbook",
+    "xlsx-estimates": "estimates_workbook",
+    "csvw": "csv_on_the_web",
+    "json-stat": "json_stat",
+    "sdmx-csv": "sdmx_csv",
+}
 
 plugin = Plugin(
     views={

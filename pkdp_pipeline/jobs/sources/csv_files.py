@@ -331,18 +331,21 @@ class CsvSource(FetchedSource):
         """
         import duckdb
 
+        def writes(pattern: str) -> bool:
+            with suppress(duckdb.Error):
+                texts = self._texts(self._files)
+                match = f"regexp_full_match({quoted(column)}, {literal(pattern)})"
+                return bool(texts.filter(match).limit(1).fetchall())
+            return False
+
         keys = {"00:00 of the next day instead of 24:00": MIDNIGHT} if kind in ("timestamp", "instant") else {}
-        if kind in DAYS and self._table.date_format is None:
-            for form in DATE_FORMATS:
+        given = self._table.date_format
+        if kind in DAYS and not (given and writes(f"{date_pattern(given)}([T ].*)?")):
+            for form in (*(["%Y-%m-%d"] if given else []), *DATE_FORMATS):
                 turned = other_order(form)
                 key = f"date_format = {json.dumps(form)} in source"
                 key += "" if turned is None else f" where the day comes first, or {turned} where the month does"
                 keys[key] = f"{date_pattern(form)}([T ].*)?"
         elif kind == "real" and self._table.decimal == ".":
             keys = {'decimal = "," in source': DECIMAL_COMMA}
-        for key, pattern in keys.items():
-            with suppress(duckdb.Error):
-                texts = self._texts(self._files)
-                if texts.filter(f"regexp_full_match({quoted(column)}, {literal(pattern)})").limit(1).fetchall():
-                    return key
-        return None
+        return next((key for key, pattern in keys.items() if writes(pattern)), None)

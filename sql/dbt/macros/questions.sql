@@ -44,3 +44,12 @@
 {{ '[' ~ items | join(', ') ~ ']' }}
 {%- endif -%}
 {%- endmacro -%}
+
+{#- A number from 0 to `most`, also where YAML takes it for a text, as it does 1e-6. -#}
+{%- macro number(name, value, most) -%}
+{%- set given = value | float(none) -%}
+{%- if value is boolean or given is none or not 0 <= given <= most -%}
+{{ exceptions.raise_compiler_error(name ~ " must be a number from 0 to " ~ most ~ ": write one, as 0.5.") }}
+{%- endif -%}
+{{ given }}
+{%- endmacro -%}

@@ -37,6 +37,8 @@ WHERE NOT EXISTS (
     the certificate states it: at δ = 1e-6, and at the points of its grid. So another δ may fail where it holds, and never passes
     where it does not. With no release at all it fails. On the model that publishes, so that it runs after that. -#}
 {% test promises(model, epsilon, delta=1e-6, table=none, period=none) %}
+{%- set epsilon = pkdp.number('pkdp.promises: epsilon', epsilon, 1e300) -%}
+{%- set delta = pkdp.number('pkdp.promises: delta', delta, 1.0) -%}
 WITH releases AS (FROM pkdp_releases() WHERE {{ pkdp.chosen(table, period) }})
 SELECT label, period FROM releases
 WHERE NOT ({{ delta }} >= 1e-6 AND epsilon <= {{ epsilon }})

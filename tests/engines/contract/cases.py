@@ -77,7 +77,7 @@ HASHED = table(
     c=pa.array(["x", "y", "x", "y", "x", None, "y", "x", "x", "y"], TEXT),
     d=pa.array([1, 1, 2, 1, 1, 1, 2, 2, 2, 1], INT),
 )
-MANY = table(
+EIGHT_EACH = table(
     u=pa.array([person for person in range(20) for _ in range(8)], INT),
     v=pa.array([f"v{person % 3}" for person in range(20) for _ in range(8)], TEXT),
     c=pa.array([(person * 3 + visit * visit) % 9 for person in range(20) for visit in range(8)], pa.int32()),
@@ -373,11 +373,11 @@ CASES = [
         )
         for most, name, rows, ask in (
             (2, "text", SEVERAL.set_column(0, "u", SEVERAL["u"].cast(TEXT)), {"missing_unit": "drop"}),
-            (2, "hashed", MANY, {}),
-            (3, "hashed", MANY, {}),
-            (3, "declared", MANY, {"domain": [7, 2, 0], "undeclared": "absent"}),
-            (2, "dates", MANY, {"by": "day"}),
-            (2, "composite", MANY, {"unit": ["u", "v"], "by": ["c", "day"]}),
+            (2, "hashed", EIGHT_EACH, {}),
+            (3, "hashed", EIGHT_EACH, {}),
+            (3, "declared", EIGHT_EACH, {"domain": [7, 2, 0], "undeclared": "absent"}),
+            (2, "dates", EIGHT_EACH, {"by": "day"}),
+            (2, "composite", EIGHT_EACH, {"unit": ["u", "v"], "by": ["c", "day"]}),
         )
     ),
     Case(

@@ -268,7 +268,9 @@ TYPES = (
     ),
     Type(
         name="UUID",
-        column=pa.ExtensionArray.from_storage(pa.uuid(), seven(pa.binary(16), *(one.bytes for one in UUIDS))),
+        column=pa.ExtensionArray.from_storage(
+            pa.uuid(), seven(pa.binary(16), *(identifier.bytes for identifier in UUIDS))
+        ),
         key=counted(*map(str, UUIDS[:2])),
         unlike=OBJECTS | dict.fromkeys(_POLARS, (NO_KEY, 3)),
     ),
@@ -289,8 +291,8 @@ TYPES = (
 def page() -> str:
     """Return the table of docs/engines.md: what a column of each type may be, in the frames that can have one."""
     listed: dict[str, list[str]] = {}
-    for name in dict.fromkeys(one.name for one in TYPES):
-        alike = [one for one in TYPES if one.name == name]
+    for name in dict.fromkeys(column_type.name for column_type in TYPES):
+        alike = [column_type for column_type in TYPES if column_type.name == name]
         shown = {column: answer for column, doors in COLUMNS.items() if (answer := _shown(alike, doors))}
         usual, *others = (answer for answer, _ in Counter(shown.values()).most_common())
         apart = (f"; {other} in {', '.join(column for column in shown if shown[column] == other)}" for other in others)
@@ -301,10 +303,10 @@ def page() -> str:
 
 def _shown(alike: list[Type], doors: tuple[str, ...]) -> str:
     answers = {
-        tuple(not isinstance(part, str) for part in one.of(door))
-        for one in alike
+        tuple(not isinstance(part, str) for part in column_type.of(door))
+        for column_type in alike
         for door in doors
-        if one.is_held(door)
+        if column_type.is_held(door)
     }
     assert len(answers) < 2, (alike[0].name, doors)
     shown = {(True, True): "key or unit", (True, False): "key", (False, True): "unit", (False, False): "neither"}

@@ -71,13 +71,13 @@ class Door:
 
 def cells(table: pd.DataFrame) -> Cells:
     """Return a public table's counts by key; no key is there twice."""
-    found = {}
+    counts = {}
     for *keys, count in table.itertuples(index=False, name=None):
         key = tuple(map(canonical_key, keys))
         key = key[0] if len(key) == 1 else key
-        assert key not in found, key
-        found[key] = int(count)
-    return found
+        assert key not in counts, key
+        counts[key] = int(count)
+    return counts
 
 
 def released(frame: Any, *, sql: str | None = None, **question: Any) -> Cells:

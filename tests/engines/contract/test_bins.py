@@ -18,7 +18,7 @@ from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.keys import canonical_key
 
-FRAMES = [pytest.param(one, marks=one.marks, id=one.name) for one in adapters() if not one.other]
+FRAMES = [pytest.param(adapter, marks=adapter.marks, id=adapter.name) for adapter in adapters() if not adapter.other]
 DAYS = [dt.date(year, month, day) for year in range(1995, 2032) for month, day in [(1, 1), (1, 4), (12, 28), (12, 31)]]
 DAYS += [dt.date(2000, 2, 29), dt.date(1900, 12, 31), dt.date(1600, 1, 3), None]
 TIMES = [None if day is None else dt.datetime.combine(day, dt.time(23, 59, 59)) for day in DAYS]

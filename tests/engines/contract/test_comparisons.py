@@ -183,14 +183,14 @@ def answer(frame, query):
         return str(error)
 
 
-def agree(found, wanted):
-    return found == wanted if isinstance(wanted, int) else wanted in str(found)
+def agree(answered, wanted):
+    return answered == wanted if isinstance(wanted, int) else wanted in str(answered)
 
 
 def differing(table, queries, door):
     with door.frame(table) as frame:
-        found = answers(frame, queries)
-    return {query: found[query] for query, wanted in queries.items() if not agree(found[query], wanted)}
+        answered = answers(frame, queries)
+    return {query: answered[query] for query, wanted in queries.items() if not agree(answered[query], wanted)}
 
 
 @pytest.mark.parametrize(("door", "part"), spread(4, EVERY, range(4)))
@@ -218,11 +218,11 @@ def firsts(frame):
     """Return in how many first rows of people, in the order of x, each cell is."""
     selection = Selection(unit=("id",), by=("c",), one_cell="first", order_by=("x",))
     try:
-        found = engine_for(frame).cells(frame, selection)
+        cells = engine_for(frame).cells(frame, selection)
     except ArgumentError as error:
         return str(error)
     return dict(
-        zip(found.keys["c"].astype("object").where(found.keys["c"].notna(), None), found.counts.tolist(), strict=True)
+        zip(cells.keys["c"].astype("object").where(cells.keys["c"].notna(), None), cells.counts.tolist(), strict=True)
     )
 
 
@@ -254,9 +254,9 @@ def test_what_comes_first_does_so_everywhere(door):
         if unheld(door, values):
             continue
         with door.frame(rows) as frame:
-            found = firsts(frame)
-        if found != {"first": 1}:
-            wrong[name] = found
+            counts = firsts(frame)
+        if counts != {"first": 1}:
+            wrong[name] = counts
     assert not wrong
 
 
@@ -311,8 +311,8 @@ def test_postgres_orders_text_by_code_points_whatever_its_language_says(postgres
             "not x > 'Z'": 1,
             "x > '2026-01-01'": "letters",
         }
-        found = {query: answer(frame, query) for query in queries}
-        assert {query: wanted for query, wanted in queries.items() if not agree(found[query], wanted)} == {}
+        answered = {query: answer(frame, query) for query in queries}
+        assert {query: wanted for query, wanted in queries.items() if not agree(answered[query], wanted)} == {}
         assert firsts(frame) == {"Z": 1, "b\\c": 1}
         tied = frame.mutate(x=1)
         assert firsts(tied) == {"Z": 1, "b\\c": 1}

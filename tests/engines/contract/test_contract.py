@@ -19,9 +19,9 @@ NAMES = {case.name: case for case in CASES}
 
 
 def histogram(adapter, case):
-    asked = {"by": "c", "unit": "u", "k": 2, "attacker": ATTACKER} | case.ask
-    with adapter.frame(twice(case.table, asked["unit"])) as frame:
-        return pkdp.histogram(frame, **asked)
+    terms = {"by": "c", "unit": "u", "k": 2, "attacker": ATTACKER} | case.ask
+    with adapter.frame(twice(case.table, terms["unit"])) as frame:
+        return pkdp.histogram(frame, **terms)
 
 
 def shown(table):
@@ -41,7 +41,7 @@ def references():
     return {}
 
 
-def held(cases):
+def holdable(cases):
     """Return each adapter with the cases that its frame can hold.
 
     Of all kinds but pandas, with which every case is compared, one in nine is tried, so that another kind takes each
@@ -60,7 +60,7 @@ def held(cases):
     ]
 
 
-@pytest.mark.parametrize(("adapter", "case"), held(CASES))
+@pytest.mark.parametrize(("adapter", "case"), holdable(CASES))
 def test_every_engine_publishes_the_same_bytes(adapter, case, references):
     name = case.name
     release = histogram(adapter, case)
@@ -71,7 +71,7 @@ def test_every_engine_publishes_the_same_bytes(adapter, case, references):
     assert release.to_bytes() == references[name]
 
 
-@pytest.mark.parametrize(("adapter", "case"), held(FAILURES))
+@pytest.mark.parametrize(("adapter", "case"), holdable(FAILURES))
 def test_every_engine_refuses_the_same(adapter, case):
     with pytest.raises(case.expected) as caught:
         histogram(adapter, case)
@@ -101,10 +101,10 @@ COUNTS = {
     spread(4, EVERY, [pytest.param(*case, id=name) for name, case in COUNTS.items()]),
 )
 def test_every_engine_counts_the_same(adapter, unit, where, hits, others):
-    asked = {"unit": unit, "k": 2, "missing_unit": "drop", "attacker": pkdp.AttackerModel(p_max=0.5, p_min=0.1)}
+    terms = {"unit": unit, "k": 2, "missing_unit": "drop", "attacker": pkdp.AttackerModel(p_max=0.5, p_min=0.1)}
     with adapter.frame(twice(NAMES["composite units"].table, unit)) as frame:
-        release = pkdp.count(frame, where, **asked)
-        both = pkdp.count(frame, where, k_complement=2, **asked)
+        release = pkdp.count(frame, where, **terms)
+        both = pkdp.count(frame, where, k_complement=2, **terms)
     assert release.value == (2 * hits or None)
     assert both.value == (2 * hits if hits and others else None)
 

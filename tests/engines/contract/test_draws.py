@@ -20,7 +20,7 @@ from thorough import one_in, spread, thinned
 from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.model.keys import canonical_key
 
-FRAMES = [pytest.param(one, marks=one.marks, id=one.name) for one in adapters() if not one.other]
+FRAMES = [pytest.param(adapter, marks=adapter.marks, id=adapter.name) for adapter in adapters() if not adapter.other]
 CELLS = ["north", "south", None, "é", ""]
 #: Draws as they were when the rule was made: what is published once must be drawn again.
 VECTORS = {
@@ -77,15 +77,15 @@ def test_another_person_s_row_may_make_a_column_text_or_lengthen_its_decimals():
     prices = [Decimal(person) / 4 for person in range(PEOPLE)]
     drawn = [counted(everywhere(u=pa.array(prices, pa.decimal128(18, scale)))) for scale in (2, 3, 9)]
     drawn.append(counted(everywhere(u=pa.array(prices, pa.decimal128(18, 2))).to_pandas()))
-    assert all(one == expected([(float(price),) for price in prices]) for one in drawn)
+    assert all(counts == expected([(float(price),) for price in prices]) for counts in drawn)
 
 
 def test_rows_that_are_drawn_at_random_are_read_once():
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE people AS SELECT i AS u, i % 7 AS c FROM range(4000) r(i)")
-        found = connection.sql("SELECT u, c FROM people WHERE random() < 0.5")
+        relation = connection.sql("SELECT u, c FROM people WHERE random() < 0.5")
         # Two readings would keep a quarter of them.
-        answer = engine_for(found).cells(found, Selection(unit=("u",), by=("c",), one_cell="hash"))
+        answer = engine_for(relation).cells(relation, Selection(unit=("u",), by=("c",), one_cell="hash"))
         assert 1700 < answer.counts.sum() < 2300
 
 
@@ -199,11 +199,11 @@ def test_a_number_of_any_size_is_drawn_by_its_value():
     assert counted(pandas_frame(pd.Series(huge, dtype=object))) == expected([(number,) for number in huge])
     with duckdb.connect() as connection:
         for kind in ("HUGEINT", "UHUGEINT"):
-            held = [number for number in huge if number >= 0 or kind == "HUGEINT"]
-            people = " UNION ALL ".join(f"SELECT {number}::{kind} AS u" for number in held)
+            numbers = [number for number in huge if number >= 0 or kind == "HUGEINT"]
+            people = " UNION ALL ".join(f"SELECT {number}::{kind} AS u" for number in numbers)
             cells = ", ".join("(NULL)" if cell is None else f"('{cell}')" for cell in CELLS)
             rows = connection.sql(f"SELECT u, c FROM ({people}), (VALUES {cells}) t(c)")
-            assert counted(rows) == expected([(number,) for number in held])
+            assert counted(rows) == expected([(number,) for number in numbers])
 
 
 OTHERS = {

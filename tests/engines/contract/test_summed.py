@@ -16,8 +16,8 @@ from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.keys import canonical_key
 
-FRAMES = [pytest.param(one, marks=one.marks, id=one.name) for one in adapters() if not one.other]
-MOST = 10**12
+FRAMES = [pytest.param(adapter, marks=adapter.marks, id=adapter.name) for adapter in adapters() if not adapter.other]
+LARGEST_NUMBER = 10**12
 UNITS = [1, 1, 1, 2, 2, 3, 4, 4, 4, None, 5, 6]
 CELLS = ["a", "a", "b", "a", None, "b", "b", "a", "b", "a", "a", "c"]
 VISITS = [1, 3, 9, None, 2, -4, 1, 1, 1, 100, None, 7]
@@ -36,11 +36,11 @@ EDGES = {
     "int8": ([-128, 127, None], pa.int8()),
     "int16": ([-(2**15), 2**15 - 1, None], pa.int16()),
     "int32": ([-(2**31), 2**31 - 1], pa.int32()),
-    "int64": ([-(2**63), 2**63 - 1, 2**63 - 1, MOST, -MOST, None], pa.int64()),
+    "int64": ([-(2**63), 2**63 - 1, 2**63 - 1, LARGEST_NUMBER, -LARGEST_NUMBER, None], pa.int64()),
     "uint8": ([0, 255], pa.uint8()),
     "uint16": ([0, 2**16 - 1], pa.uint16()),
     "uint32": ([0, 2**32 - 1], pa.uint32()),
-    "uint64": ([0, 2**64 - 1, 2**64 - 1, MOST, None], pa.uint64()),
+    "uint64": ([0, 2**64 - 1, 2**64 - 1, LARGEST_NUMBER, None], pa.uint64()),
     "decimals": ([Decimal(-(10**37)), Decimal(10**37), Decimal(7), None], pa.decimal128(38, 0)),
     "short decimals": ([Decimal(-99), Decimal(7), None], pa.decimal128(2, 0)),
     "nothing": ([None, None], pa.int64()),
@@ -78,7 +78,9 @@ def expected(rows, bounds, choose=lambda person, cells: cells):
     sums = {}
     for person, cells in people.items():
         for cell in choose(person, cells):
-            total = sum(max(-MOST, min(MOST, number)) for number in cells[cell] if number is not None)
+            total = sum(
+                max(-LARGEST_NUMBER, min(LARGEST_NUMBER, number)) for number in cells[cell] if number is not None
+            )
             sums[cell] = sums.get(cell, 0) + max(bounds[0], min(bounds[1], int(total)))
     return {(cell,): total for cell, total in sums.items()}
 

@@ -15,7 +15,7 @@ from thorough import spread, thinned
 from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.model.keys import canonical_key
 
-FRAMES = [pytest.param(one, marks=one.marks, id=one.name) for one in adapters() if not one.other]
+FRAMES = [pytest.param(adapter, marks=adapter.marks, id=adapter.name) for adapter in adapters() if not adapter.other]
 PEOPLE = 200
 
 
@@ -48,10 +48,10 @@ def drawn_by(person, cell):
 @pytest.mark.parametrize("cells", [("north", "south", "a"), ("Å", None, "b")])
 def test_of_equals_a_hash_of_the_unit_and_the_cell_draws(adapter, cells):
     expected = [drawn(person, *cells[:2]) for person in range(PEOPLE)]
-    found = counted(adapter, rows_of(pa.array(cells)))
-    assert found == {(cell,): expected.count(cell) for cell in cells[:2]}
+    counts = counted(adapter, rows_of(pa.array(cells)))
+    assert counts == {(cell,): expected.count(cell) for cell in cells[:2]}
     # Five standard deviations.
-    assert abs(found[(cells[0],)] - PEOPLE / 2) < 2.5 * PEOPLE**0.5
+    assert abs(counts[(cells[0],)] - PEOPLE / 2) < 2.5 * PEOPLE**0.5
 
 
 @thinned(3)
@@ -99,21 +99,21 @@ PAIRS = [
 @pytest.mark.parametrize(("adapter", "keys", "units", "one_cell"), spread(8, FRAMES, PAIRS, ["most_frequent", "hash"]))
 def test_every_engine_draws_the_same(adapter, keys, units, one_cell, references):
     rows = rows_of(keys, units)
-    found = counted(adapter, rows, one_cell)
+    counts = counted(adapter, rows, one_cell)
     if adapter.name in ("spark", "ibis") and (pa.types.is_timestamp(keys.type) or units is UNITS["reals"]):
         return  # spelled there as the session or the backend spells them
-    asked = (id(keys), id(units), one_cell)
-    if asked not in references:
-        references[asked] = counted(next(one for one in adapters() if one.name == "duckdb"), rows, one_cell)
-    assert found == references[asked]
-    assert sum(found.values()) == PEOPLE
-    assert len(found) == (3 if one_cell == "hash" else 2)
+    key = (id(keys), id(units), one_cell)
+    if key not in references:
+        references[key] = counted(next(other for other in adapters() if other.name == "duckdb"), rows, one_cell)
+    assert counts == references[key]
+    assert sum(counts.values()) == PEOPLE
+    assert len(counts) == (3 if one_cell == "hash" else 2)
 
 
 @pytest.mark.parametrize("adapter", FRAMES)
 def test_what_is_most_frequent_is_not_drawn(adapter):
-    found = counted(adapter, rows_of(pa.array(["a", "a", "b"])))
-    assert found == {("a",): PEOPLE}
+    counts = counted(adapter, rows_of(pa.array(["a", "a", "b"])))
+    assert counts == {("a",): PEOPLE}
 
 
 @thinned(2)
@@ -122,7 +122,7 @@ def test_whole_numbers_are_drawn_alike_as_whole_numbers_and_as_reals(adapter, on
     numbers = [None, *range(1, PEOPLE - 3), 10**15, 10**16, 2**62]
     keys = pa.array([3, 4 * 10**16, 5], pa.int64())
     units = pa.array(numbers, pa.int64())
-    whole, reals = (rows_of(keys, one) for one in (units, units.cast(pa.float64(), safe=False)))
+    whole, reals = (rows_of(keys, names) for names in (units, units.cast(pa.float64(), safe=False)))
     assert counted(adapter, reals, one_cell) == counted(adapter, whole, one_cell)
     as_reals = rows_of(keys.cast(pa.float64(), safe=False))
     assert counted(adapter, as_reals, one_cell) == counted(adapter, rows_of(keys), one_cell)

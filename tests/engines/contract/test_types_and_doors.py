@@ -75,13 +75,13 @@ def cases():
     return [
         pytest.param(
             door,
-            one,
-            id=f"{door.name}-{one.name}-{one.column.type}",
+            column,
+            id=f"{door.name}-{column.name}-{column.column.type}",
             marks=[*door.marks, *([pytest.mark.slow] if (place + number) % (20 if door.slow else 5) else [])],
         )
-        for place, one in enumerate(TYPES)
+        for place, column in enumerate(TYPES)
         for number, door in enumerate(tried)
-        if one.is_held(door.name)
+        if column.is_held(door.name)
     ]
 
 
@@ -119,24 +119,24 @@ LARGE = [10**30 + number for number in (0, 0, 1, 1, 2)]
 )
 def test_whole_numbers_of_128_bits_are_units_of_polars(kind, rule):
     frame = pl.DataFrame({"x": pl.Series([*LARGE, None, None], dtype=kind), "c": ["k"] * 7, "u": range(7)})
-    asked = {"k": 2, "attacker": ATTACKER, "missing_unit": "drop", "one_cell": rule}
-    asked |= {"order_by": "u"} if rule == "first" else {}
-    for one in (frame, frame.lazy()):
-        assert pkdp.histogram(one, "c", unit="x", **asked).table["count"].tolist() == [3]
-        assert pkdp.histogram(one, "c", unit=["x", "c"], **asked).table["count"].tolist() == [3]
+    terms = {"k": 2, "attacker": ATTACKER, "missing_unit": "drop", "one_cell": rule}
+    terms |= {"order_by": "u"} if rule == "first" else {}
+    for rows in (frame, frame.lazy()):
+        assert pkdp.histogram(rows, "c", unit="x", **terms).table["count"].tolist() == [3]
+        assert pkdp.histogram(rows, "c", unit=["x", "c"], **terms).table["count"].tolist() == [3]
         with pytest.raises(pkdp.ArgumentError, match="cannot name cells"):
-            pkdp.histogram(one, "x", unit="u", k=2, attacker=ATTACKER)
+            pkdp.histogram(rows, "x", unit="u", k=2, attacker=ATTACKER)
 
 
 def test_whole_numbers_of_128_bits_are_units_of_duckdb_and_refused_where_a_file_makes_reals_of_them(tmp_path):
     with duckdb.connect() as connection:
         numbers = ", ".join(f"({number})" for number in LARGE)
         connection.execute(f"CREATE TABLE people AS SELECT x::HUGEINT AS x, 'k' AS c FROM (VALUES {numbers}) t(x)")
-        asked = {"unit": "x", "k": 2, "attacker": ATTACKER}
-        assert pkdp.histogram(connection.table("people"), "c", **asked).table["count"].tolist() == [3]
+        terms = {"unit": "x", "k": 2, "attacker": ATTACKER}
+        assert pkdp.histogram(connection.table("people"), "c", **terms).table["count"].tolist() == [3]
         connection.execute(f"COPY people TO '{tmp_path}/people.parquet'")
         with pytest.raises(pkdp.InputCheckError, match="kept as reals"):
-            pkdp.histogram(connection.read_parquet(f"{tmp_path}/people.parquet"), "c", **asked)
+            pkdp.histogram(connection.read_parquet(f"{tmp_path}/people.parquet"), "c", **terms)
 
 
 def test_a_value_in_a_sparse_column_of_pandas_is_a_unit_and_no_key():
@@ -173,9 +173,9 @@ def test_a_missing_value_in_a_dictionary_is_a_missing_unit():
 def test_texts_of_polars_from_several_string_caches_are_one():
     parts = [pl.Series("x", names, dtype=pl.Categorical) for names in (["a", "b", "c"], ["c", "b", "a"])]
     frame = pl.DataFrame({"x": pl.concat(parts), "u": range(6)})
-    for one in (frame, frame.lazy(), frame.to_arrow(), frame.to_pandas()):
-        assert pkdp.histogram(one, "x", unit="u", k=2, attacker=ATTACKER).table["count"].tolist() == [2, 2, 2]
-        assert pkdp.count(one, unit="x", k=2, attacker=ATTACKER).value == 3
+    for rows in (frame, frame.lazy(), frame.to_arrow(), frame.to_pandas()):
+        assert pkdp.histogram(rows, "x", unit="u", k=2, attacker=ATTACKER).table["count"].tolist() == [2, 2, 2]
+        assert pkdp.count(rows, unit="x", k=2, attacker=ATTACKER).value == 3
 
 
 @pytest.mark.parametrize("door", [door for door in doors() if not door.marks], ids=lambda door: door.name)

@@ -21,11 +21,11 @@ from pkdp_pipeline.engines.question import SPACES
 from pkdp_pipeline.errors import ArgumentError
 
 SURE = pkdp.AttackerModel(p_max=0.5)
-EVERY = [pytest.param(one, marks=one.marks, id=one.name) for one in adapters()]
-FRAMES = [pytest.param(one, marks=one.marks, id=one.name) for one in adapters() if not one.other]
+EVERY = [pytest.param(adapter, marks=adapter.marks, id=adapter.name) for adapter in adapters()]
+FRAMES = [pytest.param(adapter, marks=adapter.marks, id=adapter.name) for adapter in adapters() if not adapter.other]
 
 
-def asked(frame, **options):
+def published(frame, **options):
     options = {"by": "clinic", "unit": "person", "k": 20, "attacker": SURE} | options
     return pkdp.histogram(frame, options.pop("by"), **options)
 
@@ -48,12 +48,12 @@ NAMES = {
 def test_a_unit_of_several_types_is_refused(people):
     frame = clinic([*people, None])
     categories = frame.assign(person=pd.Categorical(frame["person"]))
-    for one in (frame, categories):
+    for rows in (frame, categories):
         for ask in ({}, {"units": "exact"}, {"where": "person.isna()"}, {"unit": ["clinic", "person"]}):
             with pytest.raises(pkdp.InputCheckError, match=r"'person'.* several types.* astype"):
-                asked(one, missing_unit="drop", **ask)
+                published(rows, missing_unit="drop", **ask)
         with pytest.raises(pkdp.InputCheckError, match="several types"):
-            pkdp.count(one, unit="person", attacker=SURE, missing_unit="drop", k=2)
+            pkdp.count(rows, unit="person", attacker=SURE, missing_unit="drop", k=2)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_unit_of_several_types_is_refused(people):
     ],
 )
 def test_a_unit_of_one_type_is_counted(people):
-    (count,) = asked(clinic(people), missing_unit="drop").table["count"]
+    (count,) = published(clinic(people), missing_unit="drop").table["count"]
     assert count == 30
 
 
@@ -77,13 +77,13 @@ def test_large_whole_numbers_among_reals_are_refused(dtype):
     """One missing value makes whole numbers reals, among which 2^53 and 2^53 + 1 are one person."""
     first = 2**24 if dtype == "float32" else 2**53
     frame = pd.DataFrame({"person": [*range(first - 25, first), None], "clinic": "a"}).astype({"person": dtype})
-    assert asked(frame, missing_unit="drop").table["count"].tolist() == [25]
+    assert published(frame, missing_unit="drop").table["count"].tolist() == [25]
     larger = pd.DataFrame({"person": [*range(first - 25, first + 2), None], "clinic": "a"}).astype({"person": dtype})
     for ask in ({}, {"units": "exact"}, {"unit": ["clinic", "person"]}):
         with pytest.raises(pkdp.InputCheckError, match=r"'person' has whole numbers kept as reals.* dtype='Int64'"):
-            asked(larger, missing_unit="drop", **ask)
+            published(larger, missing_unit="drop", **ask)
     exact = pd.DataFrame({"person": pd.array([*range(first - 25, first + 2), None], dtype="Int64"), "clinic": "a"})
-    assert asked(exact, missing_unit="drop").table["count"].tolist() == [27]
+    assert published(exact, missing_unit="drop").table["count"].tolist() == [27]
 
 
 @pytest.mark.parametrize(
@@ -97,15 +97,15 @@ def test_large_whole_numbers_among_reals_are_refused(dtype):
 )
 def test_so_are_short_reals_and_objects(people):
     with pytest.raises(pkdp.InputCheckError, match="kept as reals"):
-        asked(pd.DataFrame({"person": people, "clinic": "a"}), missing_unit="drop")
+        published(pd.DataFrame({"person": people, "clinic": "a"}), missing_unit="drop")
 
 
 def test_categories_that_no_row_has_are_nobody():
     """A frame of which rows were left out keeps the categories of these."""
     frame = clinic([*map(str, range(30)), 7, "7 "])
     frame["person"] = frame["person"].astype("category")
-    assert asked(frame.iloc[:30]).table["count"].tolist() == [30]
-    assert asked(frame.iloc[:0]).table.empty
+    assert published(frame.iloc[:30]).table["count"].tolist() == [30]
+    assert published(frame.iloc[:0]).table.empty
 
 
 def test_texts_that_arrow_keeps_in_pandas_are_read_as_such():
@@ -115,7 +115,7 @@ def test_texts_that_arrow_keeps_in_pandas_are_read_as_such():
     viewed = pd.Series(people.cast(pa.string_view()), dtype=pd.ArrowDtype(pa.string_view()))
     for names in (pd.Series(people.dictionary_encode(), dtype=kept), viewed):
         with pytest.raises(pkdp.InputCheckError, match="only by spaces"):
-            asked(frame.assign(person=names))
+            published(frame.assign(person=names))
 
 
 @pytest.mark.parametrize("kind", ["UNION(n BIGINT, t VARCHAR)", "JSON"])
@@ -123,7 +123,7 @@ def test_a_relation_with_a_type_of_several_is_refused(kind):
     with duckdb.connect() as connection:
         relation = connection.sql(f"SELECT i::VARCHAR::{kind} AS person, 'a' AS clinic FROM range(30) r(i)")
         with pytest.raises(ArgumentError, match=r"'person' has type \w+, whose values may be text in one row"):
-            asked(relation)
+            published(relation)
 
 
 def table(*people, clinics=None):
@@ -188,13 +188,13 @@ def test_they_are_refused_whatever_is_asked_unless_they_are_said_to_differ():
     frame = table(*people).to_pandas()
     for ask in ({}, {"where": "person == '1'"}, {"one_cell": "hash"}):
         with pytest.raises(pkdp.InputCheckError, match=r"'person' .* only by spaces .* units=\"exact\""):
-            asked(frame, **ask)
+            published(frame, **ask)
     with pytest.raises(pkdp.InputCheckError, match="only by spaces"):
         frame.pkdp.count(unit="person", attacker=SURE, k=2)
-    assert list(asked(frame, units="exact").table["count"]) == [50]
+    assert list(published(frame, units="exact").table["count"]) == [50]
     assert frame.pkdp.count(unit="person", attacker=SURE, k=2, units="exact").value == 50
     with pytest.raises(ArgumentError, match="units"):
-        asked(frame, units="trimmed")
+        published(frame, units="trimmed")
 
 
 def test_spaces_are_what_python_strips():
@@ -234,7 +234,7 @@ def test_whole_numbers_that_rounding_may_have_made_one_are_found_everywhere(adap
         assert engine_for(frame).units(frame, ("person",)) == Units(rounded=True)
     with adapter.frame(measured(least - 1, kind)) as frame:
         assert engine_for(frame).units(frame, ("person",)) == Units()
-        assert asked(frame).table["count"].tolist() == [28]
+        assert published(frame).table["count"].tolist() == [28]
 
 
 @thinned(4)
@@ -255,7 +255,7 @@ def test_whole_numbers_that_rounding_may_have_made_one_are_found_everywhere(adap
 )
 def test_they_are_refused_whatever_is_asked_of_them(adapter, kind, ask):
     counted = partial(pkdp.count, where="day > 26", unit="person", attacker=SURE, k=2)
-    publish = counted if ask is None else partial(asked, **ask)
+    publish = counted if ask is None else partial(published, **ask)
     with (
         adapter.frame(measured(LEAST[kind], kind, None, float("nan"))) as frame,
         pytest.raises(pkdp.InputCheckError, match="kept as reals"),

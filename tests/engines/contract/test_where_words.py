@@ -12,7 +12,7 @@ import pkdp_pipeline as pkdp
 FRAME = pd.DataFrame({"person": range(40), "town": "x", "a b": 1})
 
 
-def told(frame, where):
+def refusal(frame, where):
     with pytest.raises(pkdp.ArgumentError) as caught:
         pkdp.count(frame, where, unit="person", k=2, attacker=pkdp.AttackerModel(p_max=0.5))
     return str(caught.value)
@@ -22,11 +22,11 @@ def told(frame, where):
 def test_names_and_functions(kind):
     with duckdb.connect() as connection:
         frame = {"pandas": FRAME, "polars": pl.from_pandas(FRAME), "relation": connection.from_df(FRAME)}[kind]
-        assert told(frame, "city == 'x'").endswith("does not have. It has 'person', 'town', 'a b'.")
-        assert told(frame, "twon == 'x'").endswith("does not have. Did you mean 'town'?")
-        assert "written like age >= 65 and town == 'Ely'" in told(frame, "town = 'x'")
+        assert refusal(frame, "city == 'x'").endswith("does not have. It has 'person', 'town', 'a b'.")
+        assert refusal(frame, "twon == 'x'").endswith("does not have. Did you mean 'town'?")
+        assert "written like age >= 65 and town == 'Ely'" in refusal(frame, "town = 'x'")
         for call in ("len(town)", "max(`a b`)"):
-            message = told(frame, f"{call} > 2")
+            message = refusal(frame, f"{call} > 2")
             assert message.startswith(f"where calls a function: {call}. A query string ")
             assert "may use columns, constants, comparisons" in message
 
@@ -42,6 +42,6 @@ def test_names_and_functions(kind):
     ],
 )
 def test_other_words(where, start):
-    message = told(pl.from_pandas(FRAME), where)
+    message = refusal(pl.from_pandas(FRAME), where)
     assert message.startswith(start)
     assert "filter the frame itself" in message

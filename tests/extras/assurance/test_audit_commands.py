@@ -12,8 +12,8 @@ from pkdp_pipeline.cli.main import app
 from pkdp_pipeline.extras.assurance import commands as assurance_commands
 from pkdp_pipeline.releases import publish as publishing
 
-FEW = ["--samples", "12", "--engine", "polars"]
-FEWER = ["--samples", "8", "--engine", "polars"]
+TWELVE_SAMPLES = ["--samples", "12", "--engine", "polars"]
+EIGHT_SAMPLES = ["--samples", "8", "--engine", "polars"]
 
 
 def run(*arguments: str):
@@ -23,22 +23,22 @@ def run(*arguments: str):
 @pytest.mark.slow
 def test_a_histogram_passes_and_progress_is_a_line_now_and_then_where_there_is_no_terminal(monkeypatch):
     monkeypatch.setattr(assurance_commands, "_SECONDS", 0.0)
-    found = run("histogram", "--k", "2", "--p-max", "0.1", *FEWER, "--json")
-    assert found.exit_code == 0, found.output
-    document = json.loads(found.stdout)
+    result = run("histogram", "--k", "2", "--p-max", "0.1", *EIGHT_SAMPLES, "--json")
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
     assert document["passed"]
     assert document["samples"] == 8
     assert {finding["engine"] for finding in document["findings"]} == {"polars"}
-    assert found.stderr.splitlines() == [f"pkdp: {done} of 2: polars, histogram, k = 2" for done in (1, 2)]
+    assert result.stderr.splitlines() == [f"pkdp: {done} of 2: polars, histogram, k = 2" for done in (1, 2)]
 
 
 def test_a_loss_above_the_certificate_is_exit_code_1(monkeypatch):
     real = publishing.public_table
     monkeypatch.setattr(publishing, "public_table", lambda frame, request: real(frame, less(request)))
-    found = run("histogram", "--k", "2", "--p-max", "0.1", *FEW)
-    assert found.exit_code == 1, found.output
-    assert "FAILED" in found.output
-    assert "is certified, at least" in " ".join(found.output.split())
+    result = run("histogram", "--k", "2", "--p-max", "0.1", *TWELVE_SAMPLES)
+    assert result.exit_code == 1, result.output
+    assert "FAILED" in result.output
+    assert "is certified, at least" in " ".join(result.output.split())
 
 
 def less(request):
@@ -50,11 +50,11 @@ def less(request):
 @pytest.mark.slow
 def test_a_count_is_shown_on_80_columns(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    found = run("count", "--noise", "1.0", *FEWER)
-    assert found.exit_code == 0, found.output
-    assert found.stderr == ""  # progress is told every few seconds
-    assert "count, noise = 1" in found.output
-    assert max(map(len, found.output.splitlines())) <= 80
+    result = run("count", "--noise", "1.0", *EIGHT_SAMPLES)
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""  # progress is told every few seconds
+    assert "count, noise = 1" in result.output
+    assert max(map(len, result.output.splitlines())) <= 80
 
 
 @pytest.mark.parametrize(
@@ -81,9 +81,9 @@ def test_what_is_not_certifiable_is_refused():
     "arguments", one_in(2, [(("count",),), (("histogram", "--p-max-between", "0.6", "--k", "3"),)])
 )
 def test_a_total_and_a_table_beside_it_are_audited(arguments):
-    found = run(*arguments, "--protects", "value", "--total-known", *FEWER)
-    assert found.exit_code == 0, found.output
+    result = run(*arguments, "--protects", "value", "--total-known", *EIGHT_SAMPLES)
+    assert result.exit_code == 0, result.output
 
 
 def test_a_table_beside_a_total_needs_what_is_known_between():
-    assert run("histogram", "--k", "3", "--p-max", "0.6", "--total-known", *FEWER).exit_code == 4
+    assert run("histogram", "--k", "3", "--p-max", "0.6", "--total-known", *EIGHT_SAMPLES).exit_code == 4

@@ -180,8 +180,8 @@ def test_a_day_is_published_once_however_often_dbt_runs(example):
     assert code == 0, said
     flights = pd.read_parquet(example.parent / "data" / "flights_2013.parquet")
     frame = flights[flights["date"].astype(str) == DAY]
-    asked = {"unit": "tailnum", "k": 50, "attacker": pkdp.AttackerModel(p_max=0.5), "missing_unit": "drop"}
-    table = pkdp.histogram(frame, "carrier", **asked).table
+    options = {"unit": "tailnum", "k": 50, "attacker": pkdp.AttackerModel(p_max=0.5), "missing_unit": "drop"}
+    table = pkdp.histogram(frame, "carrier", **options).table
     assert rows(example, "FROM aircraft_by_carrier") == list(table.itertuples(index=False, name=None))
     first = entries(example, "flights")
     assert [period for period, _ in first] == [DAY]
@@ -205,12 +205,16 @@ def test_macros_quote_names_and_texts_and_refuse_what_is_not_defined():
     environment = jinja2.Environment(extensions=["jinja2.ext.do"])
     package = SimpleNamespace()  # as dbt has it: macros reach one another by the package's name
     environment.globals |= {"pkdp": package, "exceptions": Refused()}
-    asked = environment.from_string(written).module
-    vars(package).update(called=asked.called, literal=asked.literal)
-    assert asked.count("o'k", **{'k" := 1); --': 2}) == """pkdp_count('o''k', "k"" := 1); --" := 2)"""
+    macros = environment.from_string(written).module
+    vars(package).update(called=macros.called, literal=macros.literal)
+    assert macros.count("o'k", **{'k" := 1); --': 2}) == """pkdp_count('o''k', "k"" := 1); --" := 2)"""
     for missing in ({"by": jinja2.Undefined("clinic")}, {"by": "clinic", "filter": jinja2.Undefined("adults")}):
         with pytest.raises(Refused, match="not defined"):
-            asked.histogram("visits", **missing)
+            macros.histogram("visits", **missing)
+    assert [macros.number("epsilon", value, 9.0) for value in (0, 1.5, "1e-6")] == ["0.0", "1.5", "1e-06"]
+    for wrong in ("0.5 OR true", "nan", -1, 9.5, "inf", True, None):
+        with pytest.raises(Refused, match="must be a number"):
+            macros.number("epsilon", wrong, 9.0)
 
 
 @pytest.mark.dbt
@@ -280,8 +284,8 @@ def test_a_config_that_cannot_be_used_stops_the_run(project, plugins, said):
 
 @pytest.mark.dbt
 def test_a_model_publishes_the_exact_total_and_another_one_a_table_beside_it(project):
-    told = "{p_max_between: 0.6, leakage: {name: the number of people present, tells: people_present}}"
-    profile = PROFILE.replace("PLUGINS", PLUGIN.replace("{p_max: 0.1}", told))
+    attacker = "{p_max_between: 0.6, leakage: {name: the number of people present, tells: people_present}}"
+    profile = PROFILE.replace("PLUGINS", PLUGIN.replace("{p_max: 0.1}", attacker))
     (project / "profiles.yml").write_text(profile, encoding="utf-8")
     shutil.rmtree(project / "models")
     (project / "models").mkdir()
@@ -298,9 +302,9 @@ def test_a_model_publishes_the_exact_total_and_another_one_a_table_beside_it(pro
     assert rows(project, "FROM total") == [(90,)]
     assert sorted(rows(project, "SELECT country FROM cells")) == [("DK",), ("NO",)]
     with pkdp.Ledger.open(project / "people.sqlite", dataset="people") as ledger:
-        attacker = pkdp.AttackerModel(p_max_between=0.6, leakage=pkdp.Leakage.total())
+        declared = pkdp.AttackerModel(p_max_between=0.6, leakage=pkdp.Leakage.total())
         noised = pkdp.Histogram(noise=pkdp.GeometricNoise(0.5))
-        assert ledger.total().delta(0.5) == pkdp.certify(noised, attacker, protects="value").delta(0.5)
+        assert ledger.total().delta(0.5) == pkdp.certify(noised, declared, protects="value").delta(0.5)
 
 
 SCHEMA = """
@@ -308,7 +312,7 @@ models:
   - name: by_country
     data_tests:
       - pkdp.promises: {name: kept, arguments: {epsilon: 1.31}}
-      - pkdp.promises: {name: kept_elsewhere, arguments: {epsilon: 2, delta: 1.0e-9, period: "2024-01-01"}}
+      - pkdp.promises: {name: kept_elsewhere, arguments: {epsilon: 2, delta: 1e-9, period: "2024-01-01"}}
       - pkdp.promises: {name: broken, arguments: {epsilon: 1.3}, config: {severity: warn}}
       - pkdp.promises: {name: of_none, arguments: {epsilon: 9, table: visits}, config: {severity: warn}}
     columns:

@@ -82,6 +82,6 @@ def test_what_is_asked_from_elsewhere_names_no_file(tmp_path):
     from pkdp_pipeline.model.mechanisms import mechanism_from_dict
 
     (tmp_path / "table.csv").write_text(HEAD + "0,0,1\n", encoding="utf-8")
-    asked = {"mechanism": "histogram", "k": 8, "display": {"perturbation": str(tmp_path / "table.csv")}}
+    document = {"mechanism": "histogram", "k": 8, "display": {"perturbation": str(tmp_path / "table.csv")}}
     with pytest.raises(pkdp.ArgumentError, match="must not be a text"):
-        mechanism_from_dict(asked)
+        mechanism_from_dict(document)

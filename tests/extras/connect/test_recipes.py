@@ -66,8 +66,8 @@ def test_the_statements_in_r_are_answered_by_duckdb(tmp_path):
     release.to_parquet(tmp_path / "week.parquet")
     statements = re.findall(r'dbGetQuery\(con, "(.*)"\)', (RECIPES / "release.R").read_text(encoding="utf-8"))
     with duckdb.connect() as connection:
-        asked = [text.replace("week.parquet", f"{tmp_path}/week.parquet") for text in statements]
-        table, certificate = (connection.sql(text).fetchall() for text in asked)
+        queries = [text.replace("week.parquet", f"{tmp_path}/week.parquet") for text in statements]
+        table, certificate = (connection.sql(text).fetchall() for text in queries)
     assert table == [("a", 40), ("b", 20)]
     assert json.loads(certificate[0][0])["sentence"] == release.certificate.sentence()
 

@@ -28,13 +28,13 @@ def test_a_line_says_when_who_what_and_with_which_outcome(path):
     question = {"table": "ö\n", "count": True}
     log.write("asked", request="1", token="ana", question=question)
     log.write("answered", request="1", token="ana", release="a", status=200)
-    asked, answered = lines(path)
-    assert asked.pop("time").endswith("+00:00")
-    assert asked.pop("previous") == "0" * 64
-    assert asked == {"outcome": "asked", "request": "1", "token": "ana", "question": question}
-    assert answered.pop("time") >= "2013"
-    assert answered.pop("previous") == hashlib.sha256(path.read_bytes().splitlines()[0]).hexdigest()
-    assert answered == {"outcome": "answered", "request": "1", "token": "ana", "release": "a", "status": 200}
+    question_line, answer_line = lines(path)
+    assert question_line.pop("time").endswith("+00:00")
+    assert question_line.pop("previous") == "0" * 64
+    assert question_line == {"outcome": "asked", "request": "1", "token": "ana", "question": question}
+    assert answer_line.pop("time") >= "2013"
+    assert answer_line.pop("previous") == hashlib.sha256(path.read_bytes().splitlines()[0]).hexdigest()
+    assert answer_line == {"outcome": "answered", "request": "1", "token": "ana", "release": "a", "status": 200}
 
 
 def test_the_owner_alone_reads_and_writes_it(path):
@@ -96,9 +96,9 @@ def test_lines_of_many_threads_do_not_mix(path):
         thread.start()
     for thread in threads:
         thread.join()
-    found = lines(path)
-    assert {line["request"] for line in found} == {f"{number}-{turn}" for number in range(6) for turn in range(20)}
-    assert {line["question"] for line in found} == {text}
+    written = lines(path)
+    assert {line["request"] for line in written} == {f"{number}-{turn}" for number in range(6) for turn in range(20)}
+    assert {line["question"] for line in written} == {text}
 
 
 def failed_on(value):
@@ -117,14 +117,14 @@ def test_an_unexpected_error_is_written_without_its_text(path):
     assert "secret" not in path.read_text()
     line = lines(path)[0]
     assert (line["error"], line["incident"]) == ("ValueError", "7")
-    assert [one.split(" ")[0] for one in line["where"]] == ["ValueError", "KeyError"]
-    assert all("test_audit_log.py:" in one for one in line["where"])
+    assert [frame.split(" ")[0] for frame in line["where"]] == ["ValueError", "KeyError"]
+    assert all("test_audit_log.py:" in frame for frame in line["where"])
 
 
 def test_causes_in_a_circle_end(path):
-    one, other = ValueError(), KeyError()
-    one.__cause__, other.__cause__ = other, one
-    AuditLog(path).write("failed", error=one, incident="7")
+    first, second = ValueError(), KeyError()
+    first.__cause__, second.__cause__ = second, first
+    AuditLog(path).write("failed", error=first, incident="7")
     assert lines(path)[0]["where"] == ["ValueError", "KeyError"]
 
 
@@ -199,10 +199,10 @@ def test_what_cannot_be_written_is_said(path, monkeypatch):
 
 def test_a_new_file_of_the_same_size_is_another_file(path):
     """Two services write to one log, and it is moved away between their lines."""
-    one, other = AuditLog(path), AuditLog(path)
-    one.write("asked", question="x")
+    first, second = AuditLog(path), AuditLog(path)
+    first.write("asked", question="x")
     path.rename(path.with_suffix(".1"))
-    other.write("asked", question="y")
+    second.write("asked", question="y")
     assert path.stat().st_size == path.with_suffix(".1").stat().st_size
-    one.write("asked", question="z")
+    first.write("asked", question="z")
     assert verify_audit_log(path)[0] == 2

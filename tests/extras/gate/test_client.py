@@ -92,16 +92,16 @@ def test_an_analyst_joins_what_is_released_with_what_is_hers(scene: Scene) -> No
     with connect(scene.url, token=scene.token) as con:
         con.execute("CREATE TABLE names AS FROM (VALUES ('US', 'States'), ('NO', 'Norway')) t(country, name)")
         question = "pkdp_histogram('events', 'COUNTRY', k := 20)"
-        found = con.sql(f"SELECT name, count FROM {question} JOIN names USING (country) ORDER BY 1")
-        assert found.fetchall() == [("Norway", 100), ("States", 100)]
+        joined = con.sql(f"SELECT name, count FROM {question} JOIN names USING (country) ORDER BY 1")
+        assert joined.fetchall() == [("Norway", 100), ("States", 100)]
         twice = con.sql(f"SELECT sum(a.count + b.count) FROM {question} a JOIN {question} b USING (country)")
         assert twice.fetchall() == [(600,)]
         ((sentence, certificate),) = con.sql("SELECT sentence, certificate FROM pkdp_releases()").fetchall()
         assert pkdp.Certificate.from_json(certificate).sentence() == sentence
         small = con.sql("SELECT pkdp_delta('histogram', k := 20, p_max := 0.1, epsilon := 1) < 1e-3").fetchall()
         assert small == [(True,)]
-    asked = [line for line in scene.lines() if line["outcome"] == "answered"]
-    assert len(asked) == 1  # each release is fetched once
+    answered = [line for line in scene.lines() if line["outcome"] == "answered"]
+    assert len(answered) == 1  # each release is fetched once
     # Another connection gets the same release.
     with connect(scene.url, token=scene.token) as con:
         assert con.sql(f"FROM {question} ORDER BY 1").fetchall() == [("DE", 100), ("NO", 100), ("US", 100)]
@@ -111,7 +111,7 @@ def test_an_analyst_joins_what_is_released_with_what_is_hers(scene: Scene) -> No
 def test_what_is_refused_says_why(scene: Scene) -> None:
     scene.gate.ask({"table": "events", "histogram": "country", "k": 20})
     with connect(scene.url, token=scene.token) as con:
-        for question, told in (
+        for question, message in (
             ("SELECT pkdp_count('events', k := 30)", "DifferencingError"),
             ("SELECT pkdp_count('events', k := 19)", "ArgumentError: k must be at least 20"),
             ("SELECT pkdp_count('hidden', k := 30)", "table 'hidden' is not in the policy; its tables are 'events'"),
@@ -119,7 +119,7 @@ def test_what_is_refused_says_why(scene: Scene) -> None:
             ("FROM pkdp_histogram('events', 'note')", "which this gate does not offer"),
             ("SELECT pkdp_count('events', period := '2020')", "period is not for analysts to choose"),
         ):
-            with pytest.raises(duckdb.Error, match=told):
+            with pytest.raises(duckdb.Error, match=message):
                 con.sql(question).fetchall()
 
 
@@ -188,16 +188,16 @@ def answering(*contents: bytes) -> Iterator[tuple[str, list[bytes]]]:
 
 
 def test_a_token_is_for_one_host_alone(scene: Scene) -> None:
-    with answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}") as (other, asked):
+    with answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}") as (other, requests):
         redirect = f"HTTP/1.1 307 Temporary Redirect\r\nLocation: {other}/policy\r\nContent-Length: 0\r\n\r\n"
         with answering(redirect.encode()) as (url, _), pytest.raises(ConfigError, match="no gate"):
             connect(url, token=scene.token)
-        assert asked == []
+        assert requests == []
 
 
 @thinned(3)
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "no gate"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n[[]]", "no gate"),
@@ -210,8 +210,8 @@ def test_a_token_is_for_one_host_alone(scene: Scene) -> None:
         (b"HTTP/1.1 200 OK\r\n\r\n" + b" " * (2**26 + 1), "larger than"),
     ],
 )
-def test_what_is_no_gate(scene: Scene, content: bytes, told: str) -> None:
-    with answering(content) as (url, _), pytest.raises(PkdpError, match=told):
+def test_what_is_no_gate(scene: Scene, content: bytes, message: str) -> None:
+    with answering(content) as (url, _), pytest.raises(PkdpError, match=message):
         connect(url, token=scene.token)
 
 

@@ -48,19 +48,19 @@ def policy():
 
 def test_a_policy_as_json_in_the_catalogs_spelling(database, policy):
     read = Policy.read(policy)
-    told = describe(read, look_up(read, database)[0])
-    assert json.loads(json.dumps(told)) == told
-    visits, homes = told["tables"]["visits"], told["tables"]["Homes"]
+    description = describe(read, look_up(read, database)[0])
+    assert json.loads(json.dumps(description)) == description
+    visits, homes = description["tables"]["visits"], description["tables"]["Homes"]
     assert visits["unit"] == ["person"]
     assert visits["columns"] == {"day": "DATE", "grade": "DOUBLE"}
     assert visits["domains"] == {"Grade": [1.5, 2.0]}
     assert (homes["unit"], homes["k"], homes["period"]) == ("each row", 30, "2013")
-    assert (told["noise"], told["noiseless"], visits["below"]) == (True, False, None)
+    assert (description["noise"], description["noiseless"], visits["below"]) == (True, False, None)
     partial = Policy.read(policy | {"budget": {"epsilon": 5.0, "delta": 1e-6, "part": "partial_knowledge"}})
     assert "smaller ones noised" in describe(partial, look_up(partial, database)[0])["tables"]["visits"]["below"]
-    assert told["budgets"] == [{"epsilon": 5.0, "delta": 1e-6, "part": None, "window_days": None}]
-    assert (told["units"], told["budgets_hold_for"]) == ([["person"], "each row"], "each privacy unit")
-    assert "secret" not in json.dumps(told)
+    assert description["budgets"] == [{"epsilon": 5.0, "delta": 1e-6, "part": None, "window_days": None}]
+    assert (description["units"], description["budgets_hold_for"]) == ([["person"], "each row"], "each privacy unit")
+    assert "secret" not in json.dumps(description)
 
 
 @thinned(4)
@@ -123,5 +123,5 @@ def test_types_do_not_list_the_values_of_an_enum(tmp_path):
         )
     path.chmod(0o600)
     read = Policy.read({"tables": {"t": {"unit": "uid", "columns": ["cell", "tags", "price"], "k": 20}}})
-    told = describe(read, look_up(read, path)[0])
-    assert told["tables"]["t"]["columns"] == {"cell": "ENUM", "tags": "ENUM[]", "price": "DECIMAL(9,2)"}
+    description = describe(read, look_up(read, path)[0])
+    assert description["tables"]["t"]["columns"] == {"cell": "ENUM", "tags": "ENUM[]", "price": "DECIMAL(9,2)"}

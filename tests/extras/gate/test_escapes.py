@@ -272,7 +272,7 @@ def unchanged(scene: Scene) -> Iterator[Scene]:
     assert scene.state() == before
 
 
-def told(text: str, attempt: object) -> str:
+def without_question(text: str, attempt: object) -> str:
     """Return what is told beside what was asked."""
     written = [repr(part)[1:-1] for part in attempt.values() if isinstance(part, str)] if _table(attempt) else []
     for part in (str(attempt), *written):
@@ -288,7 +288,7 @@ def _table(attempt: object) -> bool:
 def test_an_attempt_is_refused_and_changes_nothing(unchanged: Scene, attempt: Any) -> None:
     with pytest.raises(ArgumentError) as refusal:
         unchanged.gate.ask(attempt)
-    assert not PRIVATE.search(told(str(refusal.value), attempt))
+    assert not PRIVATE.search(without_question(str(refusal.value), attempt))
 
 
 @pytest.mark.parametrize("statement", SCANS)
@@ -349,8 +349,8 @@ def test_a_name_does_not_tell_whether_there_is_such_a_thing(
     unchanged: Scene, question: dict[str, Any], absent: dict[str, Any]
 ) -> None:
     texts = []
-    for asked in (question, absent):
+    for named in (question, absent):
         with pytest.raises(ArgumentError) as refusal:
-            unchanged.gate.ask(asked)
+            unchanged.gate.ask(named)
         texts.append(re.sub("hidden|absent|note|nope", "…", str(refusal.value)))
     assert texts[0] == texts[1]

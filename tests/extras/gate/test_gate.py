@@ -59,7 +59,7 @@ def test_an_answer_is_what_the_curators_own_code_publishes(path: Path) -> None:
         total = gate.total()
     with duckdb.connect(str(path), read_only=True) as connection:
         people = connection.sql("FROM events").df()
-    made = people.query("flag").pkdp.histogram(
+    published = people.query("flag").pkdp.histogram(
         "country",
         k=20,
         unit="uid",
@@ -67,20 +67,20 @@ def test_an_answer_is_what_the_curators_own_code_publishes(path: Path) -> None:
         undeclared="absent",
         attacker=pkdp.AttackerModel(p_max=0.1),
     )
-    assert rows(release) == rows(made)
+    assert rows(release) == rows(published)
     assert release.verify()
-    assert release.certificate.delta(1.0) == made.certificate.delta(1.0) == total.delta(1.0)
+    assert release.certificate.delta(1.0) == published.certificate.delta(1.0) == total.delta(1.0)
 
 
 def test_an_analysts_own_duckdb_fetches_releases_and_computes_with_them(path: Path) -> None:
     with Gate(path, policy=policy()) as gate, gate.connect() as con:
         mine = "CREATE TABLE names AS FROM (VALUES ('US', 'States'), ('NO', 'Norway')) t(country, name)"
         con.execute(mine)
-        found = con.sql(
+        joined = con.sql(
             "SELECT name, count FROM pkdp_histogram('EVENTS', 'Country', k := 20) JOIN names USING (country) ORDER BY 1"
         )
-        assert found.fetchall() == [("Norway", 100), ("States", 100)]
-        assert [str(kind) for kind in found.types] == ["VARCHAR", "BIGINT"]
+        assert joined.fetchall() == [("Norway", 100), ("States", 100)]
+        assert [str(kind) for kind in joined.types] == ["VARCHAR", "BIGINT"]
         ((label, table),) = con.sql("SELECT label, table_name FROM pkdp_releases()").fetchall()
         assert (label, table) == ('{"histogram":["Country"],"k":20,"table":"EVENTS"}', "events")
         with pytest.raises(duckdb.Error, match="DifferencingError"):
@@ -249,8 +249,8 @@ def test_analysts_choose_how_counts_are_shown_but_not_from_which_on(path: Path, 
         release = gate.ask(histogram(display={"rounding": 30}))
         assert release.certificate.mechanism == pkdp.Histogram(k=20, display=pkdp.Rounding(30))
         assert all(number % 30 == 0 for _, number in rows(release) if number is not None)
-        asked = "FROM pkdp_histogram('events', 'country', display := {'rounding': 30})"
-        assert con.sql(asked).fetchall() == rows(release)
+        query = "FROM pkdp_histogram('events', 'country', display := {'rounding': 30})"
+        assert con.sql(query).fetchall() == rows(release)
         with pytest.raises(pkdp.DifferencingError):
             gate.ask(histogram(display={"rounding": 31}))
         with pytest.raises(ArgumentError, match="display must be one rule"):
@@ -263,8 +263,8 @@ def test_small_counts_are_noised_and_the_analyst_sees_which(path: Path, tmp_path
     with Gate(path, policy=rules) as gate, gate.connect() as con:
         release = gate.ask(histogram(k=60, **BELOW))
         assert [(row[0], row[-1]) for row in rows(release)] == [("US", True), ("NO", False), ("DE", False)]
-        asked = "FROM pkdp_histogram('events', 'country', k := 60, below := 'noise', noise := 1.0, filter := $filter)"
-        answer = con.sql(asked, params={"filter": BELOW["filter"]})
+        query = "FROM pkdp_histogram('events', 'country', k := 60, below := 'noise', noise := 1.0, filter := $filter)"
+        answer = con.sql(query, params={"filter": BELOW["filter"]})
         assert (answer.columns, answer.fetchall()) == (["country", "count", "exact"], rows(release))
     with Gate(path, policy=rules) as gate:
         again = gate.ask(histogram(k=60, **BELOW))
@@ -295,11 +295,11 @@ def test_small_counts_are_noised_only_where_the_policy_lets_them_be(
 def test_a_ledger_remembers_when_the_gate_is_opened_again(path: Path, tmp_path: Path) -> None:
     rules = policy(ledger=tmp_path / "ledger.sqlite", period="2020")
     with Gate(path, policy=rules) as gate:
-        made = gate.ask(histogram())
+        first = gate.ask(histogram())
     with Gate(path, policy=rules) as gate:
         again = gate.ask(histogram())
         assert again.replayed
-        assert again.to_bytes() == made.to_bytes()
+        assert again.to_bytes() == first.to_bytes()
         with pytest.raises(pkdp.DifferencingError):
             gate.ask(histogram("flag"))
     with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
@@ -323,11 +323,11 @@ def test_a_ledger_may_be_the_curators(path: Path) -> None:
 
 def test_a_refusal_does_not_name_what_else_the_ledger_holds(path: Path, tmp_path: Path) -> None:
     shared, people = tmp_path / "ledger.sqlite", pd.DataFrame({"uid": range(30), "country": "x"})
-    asked: dict[str, Any] = {"unit": "uid", "attacker": pkdp.AttackerModel(p_max=0.1), "k": 20}
+    options: dict[str, Any] = {"unit": "uid", "attacker": pkdp.AttackerModel(p_max=0.1), "k": 20}
     for period, others in (("2020", "2020"), ("secret wave", "2020"), ("2019", "2020")):
         shared.unlink(missing_ok=True)
         with Ledger.open(shared) as ledger:
-            people.pkdp.histogram("country", label="staff with HIV", period=period, ledger=ledger, **asked)
+            people.pkdp.histogram("country", label="staff with HIV", period=period, ledger=ledger, **options)
         rules = policy(ledger=shared, period=others)
         with Gate(path, policy=rules) as gate, pytest.raises(pkdp.DifferencingError) as caught:
             gate.ask(histogram("flag"))
@@ -496,15 +496,15 @@ def test_data_that_change_can_fail_once_and_that_is_charged(tmp_path: Path) -> N
         )
     with Gate(path, policy=rules) as gate, Gate(path, policy=rules) as other:
         write("secret")
-        with pytest.raises(PkdpError, match="was not answered") as told:
+        with pytest.raises(PkdpError, match="was not answered") as failure:
             gate.ask(count(filter="age = 5", noise=0.5))
-        assert type(told.value) is PkdpError
-        assert "secret" not in str(told.value) + "".join(told.value.__notes__)
+        assert type(failure.value) is PkdpError
+        assert "secret" not in str(failure.value) + "".join(failure.value.__notes__)
         assert gate.total().worst_case.epsilon(0) == pytest.approx(0.5)
         write("6")
-        for one in (gate, other):
+        for open_gate in (gate, other):
             with pytest.raises(ArgumentError, match=REFUSED):
-                one.ask(count(filter="flag", noise=0.5))
+                open_gate.ask(count(filter="flag", noise=0.5))
     with Gate(path, policy=rules) as gate:
         assert gate.unreadable == ("events",)
     with Ledger.open(tmp_path / "cast.sqlite") as ledger:
@@ -562,11 +562,11 @@ def test_a_gate_that_is_stopped_while_it_opens_refuses_nothing(
 @pytest.mark.default_target
 def test_advice_to_analysts_is_nothing_that_only_a_curator_can_do(path: Path) -> None:
     tables = {"events": {"unit": "uid", "columns": ["flag"], "k": 2}}
-    with Gate(path, policy=policy(tables=tables)) as gate, pytest.raises(NotCertifiableError) as told:
+    with Gate(path, policy=policy(tables=tables)) as gate, pytest.raises(NotCertifiableError) as refusal:
         gate.ask(histogram("flag", k=3))
-    assert str(told.value).startswith("The release promises too little")
-    assert "pkdp." not in str(told.value)
-    assert "target=" not in str(told.value)
+    assert str(refusal.value).startswith("The release promises too little")
+    assert "pkdp." not in str(refusal.value)
+    assert "target=" not in str(refusal.value)
 
 
 @pytest.mark.parametrize("column", ["note", "uid", "nope"])
@@ -583,7 +583,7 @@ def test_errors_do_not_depend_on_the_data(tmp_path: Path) -> None:
         "INSERT INTO events VALUES (NULL, 'US', true, 1, NULL, NULL), (7, 'XX', NULL, 1, NULL, NULL); "
         "INSERT INTO events SELECT 8, 'NO', false, 1, NULL, NULL FROM range(5)"
     )
-    told = []
+    by_data = []
     for name, further in {"plain": "SELECT 1", "odd": odd}.items():
         (tmp_path / name).mkdir()
         path = database(tmp_path / name)
@@ -596,9 +596,9 @@ def test_errors_do_not_depend_on_the_data(tmp_path: Path) -> None:
                     outcomes.append(f"{len(gate.ask(question).table)} rows")
                 except PkdpError as error:
                     outcomes.append(str(error))
-            told.append(outcomes)
-    assert told[0] == told[1]
-    assert told[0][0] == "3 rows"
+            by_data.append(outcomes)
+    assert by_data[0] == by_data[1]
+    assert by_data[0][0] == "3 rows"
 
 
 def test_what_is_wrong_with_a_question_is_found_without_data(gate: Gate) -> None:
@@ -618,10 +618,10 @@ def test_a_defect_is_not_told_and_leaves_a_gate_that_answers(
 
     with monkeypatch.context() as patched:
         patched.setattr(module, "permitted", fail)
-        with pytest.raises(PkdpError, match="was not answered; ask the curator") as told:
+        with pytest.raises(PkdpError, match="was not answered; ask the curator") as failure:
             gate.ask(count())
-        assert "secret" not in str(told.value) + "".join(told.value.__notes__)
-        assert told.value.__cause__ is told.value.__context__ is None
+        assert "secret" not in str(failure.value) + "".join(failure.value.__notes__)
+        assert failure.value.__cause__ is failure.value.__context__ is None
     assert rows(gate.ask(histogram())) == COUNTRIES
 
 

@@ -99,7 +99,7 @@ def test_a_view_that_links_rows_is_named(files):
 def test_check_says_what_may_be_asked_and_learnt(files):
     done = check(files)
     assert done.exit_code == 0, done.output
-    told = words(done.stdout)
+    output = words(done.stdout)
     for fact in (
         "each value of uid is a person; rows without one are not counted",
         "country VARCHAR, flag BOOLEAN",
@@ -112,10 +112,10 @@ def test_check_says_what_may_be_asked_and_learnt(files):
         "30 s, 1GB",
         "100000 public cells, 16777216 bytes",
     ):
-        assert fact in told
-    assert "secret" not in told
-    assert "4711" not in told
-    assert "Warnings" not in told
+        assert fact in output
+    assert "secret" not in output
+    assert "4711" not in output
+    assert "Warnings" not in output
     assert sorted(path.name for path in files.iterdir()) == ["events.duckdb", "gate.toml"]
 
 
@@ -125,27 +125,30 @@ def test_check_says_what_budgets_allow(files):
         "country = [", "flag = [true, false], country = ["
     )
     (files / "gate.toml").write_text(policy)
-    told = words(check(files).stdout)
+    output = words(check(files).stdout)
     assert (
-        '"k": 20, "noise": 0.5, "release_threshold": 57} Private at ε = 0.5, δ = 5.75e-9 against anyone at all' in told
+        '"k": 20, "noise": 0.5, "release_threshold": 57} Private at ε = 0.5, δ = 5.75e-9 against anyone at all'
+        in output
     )
-    assert "Without noise nothing is answered" in told
-    assert "Noise may be asked for, and everything together is held to: - ε = 2 at δ = 1e-6 for the worst-case" in told
-    assert "cells of flag True, False" in told
+    assert "Without noise nothing is answered" in output
+    assert (
+        "Noise may be asked for, and everything together is held to: - ε = 2 at δ = 1e-6 for the worst-case" in output
+    )
+    assert "cells of flag True, False" in output
 
 
 def test_check_says_that_budgets_hold_for_each_unit_by_itself(files):
     budget = "budget = { epsilon = 3.0, delta = 1e-6, part = 'worst_case' }"
     policy = POLICY.replace("attacker = { p_max = 0.1 }", budget)
     (files / "gate.toml").write_text(policy)
-    told = words(check(files).stdout)
-    assert "everything together is held to: - ε = 3" in told
+    output = words(check(files).stdout)
+    assert "everything together is held to: - ε = 3" in output
     with closing(duckdb.connect(str(files / "events.duckdb"))) as connection:
         connection.execute("CREATE VIEW homes AS SELECT uid AS home, flag FROM events")
     (files / "gate.toml").write_text(f'{policy}\n[tables.homes]\nunit = "home"\ncolumns = "flag"\nk = 20\n')
-    told = words(check(files).stdout)
-    assert "everything together, for each privacy unit by itself, is held to: - ε = 3" in told
-    assert "The units are uid; home: the tables of one do not spend the budget of another." in told
+    output = words(check(files).stdout)
+    assert "everything together, for each privacy unit by itself, is held to: - ε = 3" in output
+    assert "The units are uid; home: the tables of one do not spend the budget of another." in output
 
 
 def test_check_says_where_noise_takes_the_place_of_k(files):
@@ -210,9 +213,9 @@ def test_check_warns_of_a_password_that_others_read(files):
     (files / "gate.toml").write_text(POLICY.replace("ledger.sqlite", "postgresql://u:secret@h/d"))
     assert "Warnings" not in check(files).stdout
     (files / "gate.toml").chmod(0o644)
-    told = words(check(files).stdout)
-    assert "holds the ledger's address" in told
-    assert "secret@" not in told
+    output = words(check(files).stdout)
+    assert "holds the ledger's address" in output
+    assert "secret@" not in output
 
 
 @thinned(3)
@@ -342,7 +345,7 @@ def serving(files, *, complaint=""):
 QUESTION = {"table": "events", "histogram": "country", "k": 20}
 
 
-def asked(port, token, question):
+def answer_of(port, token, question):
     request = urllib.request.Request(
         f"http://127.0.0.1:{port}/ask",
         data=json.dumps(question).encode(),
@@ -387,14 +390,14 @@ def served(tmp_path_factory, source):
     (files / "gate.toml").write_text(POLICY.replace('ledger = "ledger.sqlite"', INDEPENDENT))
     ana, ben = add_token(files / "tokens", "ana"), add_token(files / "tokens", "ben")
     with serving(files) as port:
-        status, body, headers = asked(port, ana, QUESTION)
+        status, body, headers = answer_of(port, ana, QUESTION)
         release = Release.from_bytes(body)
         assert (status, headers["server"], headers["pkdp-replayed"]) == (200, None, "false")
         assert release.table["country"].tolist() == ["US", "NO", "DE"]
         assert release.table["count"].fillna(-1).tolist() == [30, 25, -1]
         assert release.certificate.sentence().startswith("Private at ε = 1.31, δ = 1e-6")
         kept = [file for file in files.iterdir() if file.name.startswith("gate.ledger.sqlite")]
-        assert {stat.S_IMODE(one.stat().st_mode) for one in kept} == {0o600}
+        assert {stat.S_IMODE(file.stat().st_mode) for file in kept} == {0o600}
 
         # Everybody gets the same release; what is public may be computed with.
         with connect(f"http://127.0.0.1:{port}", token=ben) as con:
@@ -409,9 +412,9 @@ def served(tmp_path_factory, source):
             {**QUESTION, "histogram": "secret"},
             {**QUESTION, "table": "gate.audit.jsonl"},
         ):
-            status, body, _ = asked(port, ana, refused)
+            status, body, _ = answer_of(port, ana, refused)
             assert (status, json.loads(body)["error"]["type"]) == (400, "ArgumentError")
-        assert asked(port, "wrong", QUESTION)[0] == 401
+        assert answer_of(port, "wrong", QUESTION)[0] == 401
 
         request = urllib.request.Request(f"http://127.0.0.1:{port}/policy", headers={"Authorization": f"Bearer {ana}"})
         with urllib.request.urlopen(request, timeout=300) as response:
@@ -426,18 +429,18 @@ def served(tmp_path_factory, source):
         # A deleted line revokes its token at once.
         lines = (files / "tokens").read_text().splitlines(keepends=True)
         (files / "tokens").write_text("".join(line for line in lines if not line.startswith("ana ")))
-        assert asked(port, ana, QUESTION)[0] == 401
+        assert answer_of(port, ana, QUESTION)[0] == 401
     # What was published is known after a restart; then the policy has more tables.
     write = further_tables(files)
     with serving(files, complaint=LINKED) as port:
-        assert asked(port, ben, QUESTION)[2]["pkdp-replayed"] == "true"
-        status, body, _ = asked(port, ben, {**QUESTION, "histogram": "flag"})
+        assert answer_of(port, ben, QUESTION)[2]["pkdp-replayed"] == "true"
+        status, body, _ = answer_of(port, ben, {**QUESTION, "histogram": "flag"})
         assert (status, json.loads(body)["error"]["type"]) == (403, "DifferencingError")
         gives_nothing_to_foreign_web_pages_and_bears_nonsense(port)
         curl(files, port, ben)
         # It is stopped while it counts.
         write(40)
-        asking = threading.Thread(target=lambda: answers.append(asked(port, ben, SLOWLY)))
+        asking = threading.Thread(target=lambda: answers.append(answer_of(port, ben, SLOWLY)))
         asking.start()
         until(lambda: charged(files)[2:] or answers)
     asking.join()
@@ -533,5 +536,5 @@ def test_the_page_lists_every_key_of_a_policy():
 def test_check_says_what_is_declared(files):
     evidence = "evidence = { kind = 'bounded_dependence', epsilon = 0.5, delta = 1e-6 }\nperiod ="
     (files / "gate.toml").write_text(POLICY.replace("period =", evidence))
-    told = words(check(files).stdout)
-    assert "unless what is declared lets it stand beside the first: - Each release depends on all earlier" in told
+    output = words(check(files).stdout)
+    assert "unless what is declared lets it stand beside the first: - Each release depends on all earlier" in output

@@ -144,14 +144,14 @@ def out_of_time(people: tuple[Path, Callable[[int], None]], monkeypatch: pytest.
 def test_a_question_that_hangs_is_ended_hangs_nobody_and_condemns_no_table(
     path: Path, tmp_path: Path, out_of_time: threading.Event
 ) -> None:
-    told: list[PkdpError] = []
+    raised: list[PkdpError] = []
     with Gate(path, policy=rules(tmp_path, seconds=600.0)) as gate:
         let_hang(path, hang=True)
 
         def hang() -> None:
             with pytest.raises(PkdpError, match="was not answered; ask the curator") as caught:
                 gate.ask(HANGING)
-            told.append(caught.value)
+            raised.append(caught.value)
 
         asking = threading.Thread(target=hang)
         asking.start()
@@ -160,7 +160,7 @@ def test_a_question_that_hangs_is_ended_hangs_nobody_and_condemns_no_table(
         assert asking.is_alive()
         out_of_time.set()
         asking.join(timeout=300)
-        assert type(told[0]) is PkdpError
+        assert type(raised[0]) is PkdpError
         assert gate.unreadable == ()
         assert charged(tmp_path) == ["reserved", "published"]
         out_of_time.clear()
@@ -191,9 +191,9 @@ def crowded(tmp_path: Path) -> Iterator[tuple[Gate, Path]]:
 def test_running_out_of_memory_is_not_told_and_condemns_no_table(crowded: tuple[Gate, Path]) -> None:
     gate, csv = crowded
     csv.write_text("n\n1000000\n", encoding="utf-8")
-    with pytest.raises(PkdpError, match="was not answered") as told:
+    with pytest.raises(PkdpError, match="was not answered") as failure:
         gate.ask({"table": "many", "count": True, "k": 2})
-    assert type(told.value) is PkdpError
+    assert type(failure.value) is PkdpError
     assert gate.unreadable == ()
     assert [entry.state for entry in gate._ledger.entries()] == ["reserved"]
     # A gate that is opened says so, and condemns it as little.
@@ -297,8 +297,8 @@ def noisy(people: tuple[Path, Callable[[int], None]]) -> Iterator[Gate]:
         "(" * 1_500 + "flag" + ")" * 1_500,
         "NOT " * 900 + "flag",
         "flag" + " OR flag" * 400,
-        " AND ".join(f"(country = '{one}' OR flag)" for one in range(120)),
-        "country IN (" + ", ".join(f"'{one}'" for one in range(700)) + ")",
+        " AND ".join(f"(country = '{number}' OR flag)" for number in range(120)),
+        "country IN (" + ", ".join(f"'{number}'" for number in range(700)) + ")",
         "country = '" + "%a" * 1_900 + "'",
         "country = '" + "\\" * 1_900 + "'''",
         "country = 'a\x00b'",

@@ -35,10 +35,10 @@ class FakeGate:
     """Answers as told to."""
 
     answer: object = RELEASE
-    asked: list[dict] = field(default_factory=list)
+    questions: list[dict] = field(default_factory=list)
 
     def ask(self, question):
-        self.asked.append(question.to_dict())
+        self.questions.append(question.to_dict())
         if isinstance(self.answer, BaseException):
             raise self.answer
         return self.answer() if callable(self.answer) else self.answer
@@ -91,12 +91,12 @@ def test_a_question_is_answered_and_written_down(served):
     assert reply.headers["pkdp-replayed"] == "false"
     assert reply.body == RELEASE.to_bytes()
     assert Release.from_bytes(reply.body).verify()
-    asked, answered = served.lines()
-    assert (asked["outcome"], answered["outcome"], answered["status"]) == ("asked", "answered", 200)
-    for line in (asked, answered):
+    question_line, answer_line = served.lines()
+    assert (question_line["outcome"], answer_line["outcome"], answer_line["status"]) == ("asked", "answered", 200)
+    for line in (question_line, answer_line):
         assert (line["token"], line["question"]) == ("ana", {**QUESTION, "histogram": ["country"]})
-    assert answered["release"] == RELEASE.id
-    assert asked["request"] == answered["request"]
+    assert answer_line["release"] == RELEASE.id
+    assert question_line["request"] == answer_line["request"]
     assert "NO" not in served.log.read_text()
 
 
@@ -156,7 +156,7 @@ def test_without_a_valid_token_nothing_is_read(served, given, path):
     headers = served.headers(Authorization=wanted)
     reply = ask(served.app, method, path, headers, [b"{"], ends=False)
     assert (reply.status, reply.error["type"], reply.headers["www-authenticate"]) == (401, "Unauthorized", "Bearer")
-    assert served.gate.asked == []
+    assert served.gate.questions == []
     (line,) = served.lines()
     assert (line["outcome"], line["address"]) == ("unauthorized", "127.0.0.1")
     assert served.ana not in served.log.read_text()
@@ -220,7 +220,7 @@ def test_a_token_file_that_cannot_be_read_lets_nobody_fill_the_log(tmp_path):
 def test_a_request_for_another_host_is_refused(served, host, path):
     reply = ask(served.app, "POST" if path == "/ask" else "GET", path, served.headers(Host=host), [b"{}"])
     assert (reply.status, reply.error["type"]) == (400, "WrongHost")
-    assert served.gate.asked == []
+    assert served.gate.questions == []
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "LOCALHOST:9999", "[::1]:8765"])
@@ -240,7 +240,7 @@ def test_a_web_page_of_another_origin_is_refused(served, origin):
     reply = served.post(Origin=origin)
     assert (reply.status, reply.error["type"]) == (400, "WrongOrigin")
     assert "access-control-allow-origin" not in reply.headers
-    assert served.gate.asked == []
+    assert served.gate.questions == []
 
 
 def test_what_a_browser_says_about_a_request(served):
@@ -268,7 +268,7 @@ def test_what_a_browser_says_about_a_request(served):
 def test_only_json_is_read(served, kind):
     reply = served.post(Content_Type=kind)
     assert (reply.status, reply.error["type"]) == (415, "UnsupportedMediaType")
-    assert served.gate.asked == []
+    assert served.gate.questions == []
 
 
 def test_the_encodings_of_json(served):
@@ -302,7 +302,7 @@ def test_the_encodings_of_json(served):
 def test_a_body_that_is_no_question(served, body, caplog):
     reply = served.post(body=body)
     assert (reply.status, reply.error["type"]) == (400, "ArgumentError")
-    assert served.gate.asked == []
+    assert served.gate.questions == []
     (line,) = served.lines()
     assert (line["outcome"], line["token"], line["error"], line["status"]) == ("refused", "ana", "ArgumentError", 400)
     (record,) = (record for record in caplog.records if record.name == "pkdp_pipeline")
@@ -312,11 +312,11 @@ def test_a_body_that_is_no_question(served, body, caplog):
 def test_a_question_arrives_as_it_was_written(served):
     question = {"table": "é\U0001f600\\", "count": True, "filter": ' "" -- \n\t'}
     assert served.post(question).status == 200
-    assert served.gate.asked == [question]
+    assert served.gate.questions == [question]
     in_pieces = json.dumps(question).encode()
     chunks = [in_pieces[start : start + 3] for start in range(0, len(in_pieces), 3)]
     assert ask(served.app, "POST", "/ask", served.headers(), chunks).status == 200
-    assert served.gate.asked == [question] * 2
+    assert served.gate.questions == [question] * 2
 
 
 def test_a_large_body_is_refused_before_it_is_read(tmp_path):
@@ -349,9 +349,9 @@ def test_a_refusal_says_why(served, error, status):
     served.gate.answer = error
     reply = served.post()
     assert (reply.status, reply.error) == (status, {"type": type(error).__name__, "message": str(error)})
-    asked, refused = served.lines()
-    assert (asked["outcome"], refused["outcome"]) == ("asked", "refused")
-    assert (refused["error"], refused["status"]) == (type(error).__name__, status)
+    question_line, refusal_line = served.lines()
+    assert (question_line["outcome"], refusal_line["outcome"]) == ("asked", "refused")
+    assert (refusal_line["error"], refusal_line["status"]) == (type(error).__name__, status)
 
 
 SECRET = "secret value 4711"
@@ -374,11 +374,11 @@ def test_what_is_unexpected_is_told_to_the_curator_alone_and_without_data(served
     reply = served.post()
     assert reply.status == 500
     assert reply.error["type"] == "InternalError"
-    asked, failed = served.lines()
-    assert failed["outcome"] == "failed"
-    assert failed["incident"] == failed["request"] == asked["request"] == reply.error["incident"]
-    assert failed["error"] == type(error).__name__
-    assert failed["where"]
+    question_line, failure_line = served.lines()
+    assert failure_line["outcome"] == "failed"
+    assert failure_line["incident"] == failure_line["request"] == question_line["request"] == reply.error["incident"]
+    assert failure_line["error"] == type(error).__name__
+    assert failure_line["where"]
     for text in (reply.body.decode(), served.log.read_text(), *capfd.readouterr()):
         assert SECRET not in text
 
@@ -413,10 +413,10 @@ def test_without_an_audit_log_nothing_is_asked_or_answered(served, monkeypatch):
 
     without("asked")
     reply = served.post()
-    assert (reply.status, served.gate.asked) == (503, [])
+    assert (reply.status, served.gate.questions) == (503, [])
     without("answered")
     reply = served.post()
-    assert (reply.status, served.gate.asked) == (503, [{**QUESTION, "histogram": ["country"]}])
+    assert (reply.status, served.gate.questions) == (503, [{**QUESTION, "histogram": ["country"]}])
     assert b"PAR1" not in reply.body
     without("unauthorized")
     assert served.post(token="wrong").status == 503
@@ -474,23 +474,23 @@ def test_so_many_questions_run_at_once(tmp_path):
 def test_what_is_no_question_is_refused_while_others_are_answered(tmp_path):
     served = Served(tmp_path, FakeGate(Slow()), running=1, wait_seconds=60.0)
 
-    async def asked():
+    async def replies():
         malformed = ask_async(served.app, "POST", "/ask", served.headers(served.ben), [b'{"table": 1}'])
         return await meanwhile(served, [served.ana], [], beside=malformed)
 
-    (first,), (refused,) = asyncio.run(asked())
+    (first,), (refused,) = asyncio.run(replies())
     assert (first.status, refused.status, refused.error["type"]) == (200, 400, "ArgumentError")
 
 
 def test_a_question_waits_for_a_place(tmp_path):
     served = Served(tmp_path, FakeGate(Slow()), running=1, wait_seconds=60.0)
 
-    async def asked():
+    async def replies():
         second = asyncio.create_task(ask_async(served.app, "POST", "/ask", served.headers(served.ben), [BODY]))
         (first,), _ = await meanwhile(served, [served.ana], [])
         return first, await second
 
-    assert [reply.status for reply in asyncio.run(asked())] == [200, 200]
+    assert [reply.status for reply in asyncio.run(replies())] == [200, 200]
     assert "refused" not in [line["outcome"] for line in served.lines()]
 
 
@@ -501,7 +501,7 @@ def test_other_tokens_run_beside(tmp_path):
     assert during == []
 
 
-async def held(served, *, stop):
+async def statuses_while_reading(served, *, stop):
     """Take an answer slowly, and see whether others of the same token are answered meanwhile; return both."""
     reading, sent = asyncio.Event(), []
 
@@ -530,12 +530,12 @@ async def held(served, *, stop):
 
 
 def test_a_place_is_held_until_the_answer_is_sent(tmp_path):
-    during, after = asyncio.run(held(Served(tmp_path), stop=False))
+    during, after = asyncio.run(statuses_while_reading(Served(tmp_path), stop=False))
     assert (during, after) == (429, 200)
 
 
 def test_an_answer_that_nobody_reads_does_not_hold_its_place_for_ever(tmp_path):
-    during, after = asyncio.run(held(Served(tmp_path, send_seconds=600.0), stop=True))
+    during, after = asyncio.run(statuses_while_reading(Served(tmp_path, send_seconds=600.0), stop=True))
     assert (during, after) == (429, 200)
 
 
@@ -589,7 +589,7 @@ def test_an_analyst_who_goes_away_leaves_no_incident(served):
         await served.app(scope, receive, send)
 
     asyncio.run(hang_up())
-    assert served.gate.asked == []
+    assert served.gate.questions == []
     assert not served.log.read_text()
     assert served.post().status == 200  # and its place was given back
 

@@ -26,15 +26,15 @@ from pkdp_pipeline import (
 )
 
 
-def reaches(mechanism, attacker, asked):
+def reaches(mechanism, attacker, goal):
     """Whether the target holds, by the public certificates alone."""
-    days, evidence = asked.get("days", 1), asked.get("evidence")
+    days, evidence = goal.get("days", 1), goal.get("evidence")
     try:
-        one = certify(mechanism, attacker, protects=asked.get("protects", "presence"))
-        whole = one if days == 1 else compose([(one, days)], evidence)
+        certificate = certify(mechanism, attacker, protects=goal.get("protects", "presence"))
+        whole = certificate if days == 1 else compose([(certificate, days)], evidence)
     except (NotCertifiableError, NoEvidenceError):
         return False
-    return whole.delta(asked["epsilon"]) <= asked["delta"]
+    return whole.delta(goal["epsilon"]) <= goal["delta"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class Question:
     ask: Callable
     put: Callable  # answer -> (mechanism, attacker)
     neighbour: Callable  # answer -> the one that must fail, or None where there is none
-    asked: dict
+    goal: dict
 
     def answered(self):
         """Return the answer after checking it; None where the planner says that there is none."""
@@ -52,9 +52,9 @@ class Question:
             answer = self.ask()
         except NotCertifiableError:
             return None
-        assert reaches(*self.put(answer), self.asked), (answer, self)
+        assert reaches(*self.put(answer), self.goal), (answer, self)
         beside = self.neighbour(answer)
-        assert beside is None or not reaches(*self.put(beside), self.asked), (answer, beside, self)
+        assert beside is None or not reaches(*self.put(beside), self.goal), (answer, beside, self)
         return answer
 
 
@@ -68,13 +68,13 @@ def next_up(most):
 
 
 def target(draw, *, days=True, widest=3.0):
-    asked = {"epsilon": draw.choice([0.0, draw.uniform(0.05, widest)]), "delta": 10 ** draw.uniform(-12, -1)}
-    if asked["epsilon"] == 0.0:
-        asked["delta"] = 10 ** draw.uniform(-2.5, -0.5)
+    goal = {"epsilon": draw.choice([0.0, draw.uniform(0.05, widest)]), "delta": 10 ** draw.uniform(-12, -1)}
+    if goal["epsilon"] == 0.0:
+        goal["delta"] = 10 ** draw.uniform(-2.5, -0.5)
     if days and draw.random() < 0.2:
-        asked |= {"days": draw.choice([2, 7, 30, 365]), "evidence": IndependentGivenHabits()}
-        asked["epsilon"] += 1.0
-    return asked
+        goal |= {"days": draw.choice([2, 7, 30, 365]), "evidence": IndependentGivenHabits()}
+        goal["epsilon"] += 1.0
+    return goal
 
 
 def crowd(draw, **fields):
@@ -86,7 +86,7 @@ def crowd(draw, **fields):
 
 
 def about_k(draw):
-    asked = target(draw)
+    goal = target(draw)
     kind = draw.choice(["presence", "presence", "value", "between"])
     if kind == "between":
         attacker = crowd(draw, p_max_between=draw.uniform(0.5, 0.95))
@@ -94,82 +94,82 @@ def about_k(draw):
         attacker = crowd(draw, p_max=draw.uniform(0.01, 0.6), known=draw.choice([0, 0, 1]), influence="active")
     else:
         attacker = crowd(draw, p_max=draw.uniform(0.001, 0.9))
-    asked["protects"] = "presence" if kind == "presence" else "value"
+    goal["protects"] = "presence" if kind == "presence" else "value"
     return Question(
-        ask=lambda: smallest_k(attacker, **asked),
+        ask=lambda: smallest_k(attacker, **goal),
         put=lambda k: (Histogram(k=k), attacker),
         neighbour=one_less(1),
-        asked=asked,
+        goal=goal,
     )
 
 
 def about_unknown(draw):
     kind = draw.choice(["exact", "exact", "noisy", "options", "cells", "threshold"])
-    asked = target(draw, days=False)
-    asked["epsilon"] = max(asked["epsilon"], 0.1)
+    goal = target(draw, days=False)
+    goal["epsilon"] = max(goal["epsilon"], 0.1)
     low = draw.uniform(0.02, 0.5)
     attacker, mechanism = AttackerModel(p_min=low, p_max=draw.uniform(low, 0.98)), Count()
     if kind == "noisy":
-        mechanism = Count(noise=GeometricNoise(draw.uniform(1.0, 4.0) * asked["epsilon"]))
+        mechanism = Count(noise=GeometricNoise(draw.uniform(1.0, 4.0) * goal["epsilon"]))
     elif kind == "options":
-        mechanism, asked["protects"] = Histogram(), "value"
+        mechanism, goal["protects"] = Histogram(), "value"
     elif kind == "cells":
         mechanism = Histogram()
     elif kind == "threshold":
         mechanism = Count(k=draw.randrange(2, 40))
     return Question(
-        ask=lambda: smallest_unknown(mechanism, attacker, **asked),
+        ask=lambda: smallest_unknown(mechanism, attacker, **goal),
         put=lambda people: (mechanism, replace(attacker, unknown=people)),
         neighbour=one_less(0),
-        asked=asked,
+        goal=goal,
     )
 
 
 def about_p_max(draw):
     kind = draw.choice(["presence", "presence", "count", "value", "box"])
-    asked = target(draw)
+    goal = target(draw)
     k = draw.choice([draw.randrange(1, 30), draw.randrange(30, 2000)])
     mechanism, attacker = Histogram(k=k), crowd(draw)
     if kind == "count":
         mechanism = Count(k=k)
         attacker = crowd(draw, p_min=draw.choice([None, 0.0, draw.uniform(0.0, 0.3)]))
     elif kind == "value":
-        asked["protects"] = "value"
+        goal["protects"] = "value"
         # Known people and many days together take seconds.
-        attacker = crowd(draw, known=0 if "days" in asked else draw.choice([0, 0, 1]), influence="active")
+        attacker = crowd(draw, known=0 if "days" in goal else draw.choice([0, 0, 1]), influence="active")
     elif kind == "box":
         for name in ("days", "evidence"):
-            asked.pop(name, None)
+            goal.pop(name, None)
         mechanism = Count()
         attacker = AttackerModel(p_min=draw.uniform(0.01, 0.6), unknown=draw.randrange(50, 5000))
-    if "days" in asked:
+    if "days" in goal:
         # Averages over whom the attacker knows, and caps near a p_max of 1, take long to add up.
         attacker = replace(attacker, influence="active", unknown_max=None)
     return Question(
-        ask=lambda: largest_p_max(mechanism, attacker, **asked),
+        ask=lambda: largest_p_max(mechanism, attacker, **goal),
         put=lambda share: (mechanism, replace(attacker, p_max=share)),
         neighbour=next_up(1.0),
-        asked=asked,
+        goal=goal,
     )
 
 
 def about_p_max_between(draw):
-    asked = target(draw)
+    goal = target(draw)
     mechanism, attacker = Histogram(k=draw.choice([draw.randrange(2, 50), draw.randrange(50, 5000)])), crowd(draw)
     return Question(
-        ask=lambda: largest_p_max_between(mechanism, attacker, **asked),
+        ask=lambda: largest_p_max_between(mechanism, attacker, **goal),
         put=lambda share: (mechanism, replace(attacker, p_max_between=share)),
         neighbour=next_up(1.0),
-        asked=asked | {"protects": "value"},
+        goal=goal | {"protects": "value"},
     )
 
 
 def about_noise(draw):
     kind = draw.choice(["presence", "value", "count", "kept", "box"])
-    asked = target(draw)
+    goal = target(draw)
     attacker, mechanism = AttackerModel(), Histogram()
     if kind in ("value", "kept"):
-        asked["protects"] = draw.choice(["presence", "value"]) if kind == "kept" else "value"
+        goal["protects"] = draw.choice(["presence", "value"]) if kind == "kept" else "value"
     if kind == "count":
         mechanism = Count()
     elif kind == "kept":
@@ -177,34 +177,34 @@ def about_noise(draw):
         mechanism = Histogram(k=k, noise=GeometricNoise(1.0), release_threshold=k + draw.randrange(0, 400))
     elif kind == "box":
         for name in ("days", "evidence"):
-            asked.pop(name, None)
+            goal.pop(name, None)
         mechanism = Count()
         attacker = AttackerModel(p_min=0.2, p_max=draw.uniform(0.2, 0.8), unknown=draw.randrange(20, 100))
-        asked["epsilon"] = max(asked["epsilon"], 0.7)
+        goal["epsilon"] = max(goal["epsilon"], 0.7)
     return Question(
-        ask=lambda: smallest_noise(mechanism, attacker, **asked),
+        ask=lambda: smallest_noise(mechanism, attacker, **goal),
         put=lambda noise: (
             replace(mechanism, noise=noise, release_threshold=mechanism.release_threshold if noise else None),
             attacker,
         ),
         neighbour=lambda noise: noise and GeometricNoise(math.nextafter(noise.epsilon, math.inf)),
-        asked=asked,
+        goal=goal,
     )
 
 
 def about_release_threshold(draw):
-    asked = target(draw)
-    asked["protects"] = draw.choice(["presence", "value"])
-    cells = 1 if asked["protects"] == "presence" else 2
-    share = asked["epsilon"] / asked.get("days", 1) / cells * draw.uniform(0.3, 1.05)
+    goal = target(draw)
+    goal["protects"] = draw.choice(["presence", "value"])
+    cells = 1 if goal["protects"] == "presence" else 2
+    share = goal["epsilon"] / goal.get("days", 1) / cells * draw.uniform(0.3, 1.05)
     noise = GeometricNoise(max(share, 1e-3))
     make = draw.choice([Count, Histogram]) if cells == 1 else Histogram
     mechanism = make(k=draw.randrange(1, 60), noise=noise)
     return Question(
-        ask=lambda: smallest_release_threshold(mechanism, **asked),
+        ask=lambda: smallest_release_threshold(mechanism, **goal),
         put=lambda threshold: (replace(mechanism, release_threshold=threshold), AttackerModel()),
         neighbour=one_less(0),
-        asked=asked,
+        goal=goal,
     )
 
 

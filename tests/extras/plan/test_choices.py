@@ -30,8 +30,8 @@ UNSURE = AttackerModel(p_min=0.5, p_max=0.5, unknown=8)
 TOWNS = PublicCounts.assumed(cells=50, people=5000, shape="zipf")
 
 
-def by_way(found):
-    return {one.way: one for one in found}
+def by_way(offered):
+    return {choice.way: choice for choice in offered}
 
 
 @given(
@@ -45,7 +45,7 @@ def by_way(found):
 @settings(max_examples=few(16, 2), deadline=None)
 def test_every_choice_reaches_the_target(p_max, epsilon, delta, protects, days, declared):
     attacker, evidence = AttackerModel(p_max=p_max), IndependentGivenHabits()
-    found = choices(
+    offered = choices(
         attacker,
         epsilon=epsilon,
         delta=delta,
@@ -55,32 +55,36 @@ def test_every_choice_reaches_the_target(p_max, epsilon, delta, protects, days, 
         counts=TOWNS,
         declared_cells=declared,
     )
-    ways = by_way(found)
+    ways = by_way(offered)
     once = {"noise_below_k"} if days == 1 else set()
     assert set(ways) == {"k", "noise_and_k"} | once | ({"noise"} if declared else set())
-    for one in found:
-        certificate = certify(one.mechanism, attacker, protects=protects)
+    for choice in offered:
+        certificate = certify(choice.mechanism, attacker, protects=protects)
         whole = certificate if days == 1 else compose([(certificate, days)], evidence)
-        assert whole.delta(epsilon) == one.together.delta(epsilon) <= delta
-        assert one.against_anyone == (one.way not in ("k", "noise_below_k"))
-        assert 0.0 <= one.outcome.suppressed_people <= one.outcome.suppressed_cells <= 1.0
-        assert one.outcome.basis == TOWNS.basis
+        assert whole.delta(epsilon) == choice.together.delta(epsilon) <= delta
+        assert choice.against_anyone == (choice.way not in ("k", "noise_below_k"))
+        assert 0.0 <= choice.outcome.suppressed_people <= choice.outcome.suppressed_cells <= 1.0
+        assert choice.outcome.basis == TOWNS.basis
         # Noticeably less noise fails, and what is shown is what is certified.
-        if one.way == "noise_below_k":
-            fewer = replace(one.mechanism, k=one.mechanism.k - 1)
+        if choice.way == "noise_below_k":
+            fewer = replace(choice.mechanism, k=choice.mechanism.k - 1)
             assert certify(fewer, attacker, protects=protects).delta(epsilon) > delta
-            assert one.mechanism.k >= ways["k"].mechanism.k
+            assert choice.mechanism.k >= ways["k"].mechanism.k
             if protects == "presence" and declared:
-                assert one.mechanism.k <= ways["k"].mechanism.k + 1
-                assert one.mechanism.noise.epsilon == pytest.approx(epsilon, rel=1e-3)
-        elif one.mechanism.noise is not None:
-            shown = re.search(r"noise of epsilon ([^, ;]+)", one.words)[1]
-            assert float(shown) == one.mechanism.noise.epsilon
-            less = GeometricNoise(1.001 * one.mechanism.noise.epsilon)
-            again = certify(replace(one.mechanism, noise=less), AttackerModel(), protects=protects)
+                assert choice.mechanism.k <= ways["k"].mechanism.k + 1
+                assert choice.mechanism.noise.epsilon == pytest.approx(epsilon, rel=1e-3)
+        elif choice.mechanism.noise is not None:
+            shown = re.search(r"noise of epsilon ([^, ;]+)", choice.words)[1]
+            assert float(shown) == choice.mechanism.noise.epsilon
+            less = GeometricNoise(1.001 * choice.mechanism.noise.epsilon)
+            again = certify(replace(choice.mechanism, noise=less), AttackerModel(), protects=protects)
             fewer = again if days == 1 else compose([(again, days)], evidence)
             assert fewer.delta(epsilon) > delta
-    errors = [float(f"{one.outcome.mean_absolute_error:.3g}") for one in found if one.outcome.suppressed_people != 1.0]
+    errors = [
+        float(f"{choice.outcome.mean_absolute_error:.3g}")
+        for choice in offered
+        if choice.outcome.suppressed_people != 1.0
+    ]
     assert errors == sorted(errors)
 
 
@@ -100,29 +104,29 @@ def test_an_easier_target_costs_less():
 
 
 def test_shares_are_not_known_without_counts():
-    for one in choices(ATTACKER, epsilon=1.0, delta=1e-6):
-        assert one.outcome.basis == "Nothing was said about the counts."
-        if one.way in ("noise", "noise_below_k"):
-            assert one.outcome.suppressed_people == 0.0
+    for choice in choices(ATTACKER, epsilon=1.0, delta=1e-6):
+        assert choice.outcome.basis == "Nothing was said about the counts."
+        if choice.way in ("noise", "noise_below_k"):
+            assert choice.outcome.suppressed_people == 0.0
         else:
-            assert one.outcome.suppressed_cells is None
-            assert "not known" in one.words
+            assert choice.outcome.suppressed_cells is None
+            assert "not known" in choice.words
 
 
 def test_the_words_of_each():
-    found = by_way(choices(ATTACKER, epsilon=1.0, delta=1e-6, counts=TOWNS))
-    assert found["k"].words == (
+    offered = by_way(choices(ATTACKER, epsilon=1.0, delta=1e-6, counts=TOWNS))
+    assert offered["k"].words == (
         "exact counts from k = 30 on, 26 % of cells with 6.62 % of people suppressed; "
         "against the declared attacker only."
     )
-    assert found["noise"].words == (
+    assert offered["noise"].words == (
         "counts with noise of epsilon 1, off by 0.851 on average, nothing suppressed; against anyone at all."
     )
-    assert found["noise_below_k"].words == (
+    assert offered["noise_below_k"].words == (
         "exact counts from k = 30 on, smaller ones with noise of epsilon 1, off by 0.221 on average, "
         "nothing suppressed; against the declared attacker only."
     )
-    assert found["noise_and_k"].words.startswith(
+    assert offered["noise_and_k"].words.startswith(
         "counts with noise of epsilon 1, off by 0.851 on average, published from"
     )
 
@@ -130,15 +134,15 @@ def test_the_words_of_each():
 @thinned(2)
 @pytest.mark.parametrize("declared", [True, False])
 def test_noise_below_k_costs_nothing_for_one_release(declared):
-    found = by_way(choices(ATTACKER, epsilon=1.0, delta=1e-6, counts=TOWNS, declared_cells=declared))
-    hidden, noised = found["k"], found["noise_below_k"]
+    offered = by_way(choices(ATTACKER, epsilon=1.0, delta=1e-6, counts=TOWNS, declared_cells=declared))
+    hidden, noised = offered["k"], offered["noise_below_k"]
     assert noised.mechanism.k == hidden.mechanism.k == 30
     assert noised.mechanism.noise == GeometricNoise(1.0)
     assert noised.mechanism.below == ("noise" if declared else "noise_from_1")
     assert (noised.mechanism.release_threshold is None) == declared
     assert noised.together.delta(1.0) <= 1e-6
     assert noised.outcome.suppressed_people < hidden.outcome.suppressed_people
-    assert noised.outcome.mean_absolute_error < found["noise_and_k"].outcome.mean_absolute_error
+    assert noised.outcome.mean_absolute_error < offered["noise_and_k"].outcome.mean_absolute_error
     # Several releases, and several cells of one person, are not offered it.
     week = choices(ATTACKER, epsilon=1.0, delta=1e-6, days=7, evidence=IndependentGivenHabits())
     assert "noise_below_k" not in by_way(week)
@@ -146,17 +150,17 @@ def test_noise_below_k_costs_nothing_for_one_release(declared):
 
 def test_noise_is_shown_so_that_it_can_be_typed():
     for epsilon in (0.3, 1.0, 1.7):
-        one = by_way(choices(ATTACKER, epsilon=epsilon, delta=1e-4))["noise"]
-        shown = float(one.words.split("epsilon ")[1].split(",")[0])
-        assert 0.999 * one.mechanism.noise.epsilon < shown <= one.mechanism.noise.epsilon
+        choice = by_way(choices(ATTACKER, epsilon=epsilon, delta=1e-4))["noise"]
+        shown = float(choice.words.split("epsilon ")[1].split(",")[0])
+        assert 0.999 * choice.mechanism.noise.epsilon < shown <= choice.mechanism.noise.epsilon
 
 
 def test_a_count_that_needs_nothing():
     sure = AttackerModel(p_min=0.2, p_max=0.8, unknown=5000)
-    found = choices(sure, epsilon=1.0, delta=1e-6, kind="count")
-    assert [one.way for one in found] == ["exact", "noise_against_anyone"]
-    assert found[0].mechanism == Count()
-    assert found[0].words.startswith("exact count, nothing suppressed")
+    offered = choices(sure, epsilon=1.0, delta=1e-6, kind="count")
+    assert [choice.way for choice in offered] == ["exact", "noise_against_anyone"]
+    assert offered[0].mechanism == Count()
+    assert offered[0].words.startswith("exact count, nothing suppressed")
 
 
 def test_uncertainty_takes_the_place_of_some_noise():
@@ -167,31 +171,31 @@ def test_uncertainty_takes_the_place_of_some_noise():
 
 
 def test_what_holds_against_anyone_rests_on_nothing_declared():
-    one = by_way(choices(UNSURE, epsilon=3.0, delta=1e-3, kind="count"))["noise_against_anyone"]
-    assert one.certificate.attacker == AttackerModel()
-    assert one.together.delta(3.0) == one.together.worst_case.delta(3.0)
-    assert one.together.delta(0.5) > certify(one.mechanism, UNSURE).delta(0.5)
+    choice = by_way(choices(UNSURE, epsilon=3.0, delta=1e-3, kind="count"))["noise_against_anyone"]
+    assert choice.certificate.attacker == AttackerModel()
+    assert choice.together.delta(3.0) == choice.together.worst_case.delta(3.0)
+    assert choice.together.delta(0.5) > certify(choice.mechanism, UNSURE).delta(0.5)
 
 
 def test_uncertainty_that_saves_no_noise_gives_no_second_choice():
     unsure = AttackerModel(p_min=1e-9, p_max=0.2, unknown=0)
-    found = choices(unsure, epsilon=1.0, delta=0.1, days=7, evidence=IndependentGivenHabits(), kind="count")
-    assert sum(one.mechanism.noise is not None for one in found) == 1
+    offered = choices(unsure, epsilon=1.0, delta=0.1, days=7, evidence=IndependentGivenHabits(), kind="count")
+    assert sum(choice.mechanism.noise is not None for choice in offered) == 1
 
 
 def test_the_threshold_is_the_least_for_the_noise_beside_it():
     # The least noise leaves no δ to a threshold here: the noise is found for a threshold, then the threshold for it.
     evidence = [BoundedParticipation(times=5), IndependentGivenHabits()]
-    asked = {"epsilon": 20.0, "delta": 1e-3, "days": 365, "evidence": evidence}
-    found = by_way(choices(None, **asked, declared_cells=False))["noise_and_k"].mechanism
-    assert smallest_release_threshold(found, **asked) == found.release_threshold
-    assert found.noise.epsilon == pytest.approx(2.0)
+    goal = {"epsilon": 20.0, "delta": 1e-3, "days": 365, "evidence": evidence}
+    mechanism = by_way(choices(None, **goal, declared_cells=False))["noise_and_k"].mechanism
+    assert smallest_release_threshold(mechanism, **goal) == mechanism.release_threshold
+    assert mechanism.noise.epsilon == pytest.approx(2.0)
 
 
 def test_without_evidence_only_noise_adds_up():
-    found = choices(ATTACKER, epsilon=1.0, delta=1e-6, days=30)
-    assert {one.way for one in found} == {"noise", "noise_and_k"}
-    assert all(isinstance(one, Choice) for one in found)
+    offered = choices(ATTACKER, epsilon=1.0, delta=1e-6, days=30)
+    assert {choice.way for choice in offered} == {"noise", "noise_and_k"}
+    assert all(isinstance(choice, Choice) for choice in offered)
 
 
 def test_nothing_declared_leaves_noise():
@@ -210,6 +214,11 @@ def test_nothing_declared_leaves_noise():
     ],
 )
 def test_arguments_are_checked(changed, words):
-    asked = {"epsilon": 1.0, "delta": 1e-6} | changed
+    goal = {"epsilon": 1.0, "delta": 1e-6} | changed
     with pytest.raises(ArgumentError, match=words):
-        choices(ATTACKER, **asked)
+        choices(ATTACKER, **goal)
+
+
+def test_cells_that_leave_no_room_for_p_min_are_refused():
+    with pytest.raises(ArgumentError, match="p_min"):
+        choices(AttackerModel(p_min=0.3, p_max=0.5, unknown=9), epsilon=1.0, delta=1e-6, counts=TOWNS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.cli import main as cli
+from pkdp_pipeline.schemas import schema
 
 CODES = [("DE", ""), ("DE1", "DE"), ("DE2", "DE"), *((f"DE1{n}", "DE1") for n in range(9)), ("DE21", "DE2")]
 
@@ -28,10 +30,11 @@ def run(*words):
 
 def test_the_numbers_are_those_of_certificates_and_of_the_noise(codes):
     document = json.loads(run(codes, "--noise", "0.9", "--json").stdout)
+    jsonschema.validate(document, schema("plan_levels"))
     assert [(level["cells"], level["codes_below"]) for level in document["levels"]] == [(1, 10), (2, 9), (10, 1)]
-    one = pkdp.certify(pkdp.Histogram(noise=pkdp.GeometricNoise(0.9)), pkdp.AttackerModel())
-    assert document["epsilon"] == one.worst_case.epsilon(1e-6)
-    assert document["epsilon_each_level"] == pkdp.compose([one] * 3, None).worst_case.epsilon(1e-6)
+    certificate = pkdp.certify(pkdp.Histogram(noise=pkdp.GeometricNoise(0.9)), pkdp.AttackerModel())
+    assert document["epsilon"] == certificate.worst_case.epsilon(1e-6)
+    assert document["epsilon_each_level"] == pkdp.compose([certificate] * 3, None).worst_case.epsilon(1e-6)
     assert document["epsilon_each_level"] == pytest.approx(2.7)
     region = document["levels"][1]
     shared = pkdp.certify(pkdp.Histogram(noise=pkdp.GeometricNoise(0.3)), pkdp.AttackerModel())

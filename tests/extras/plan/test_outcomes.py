@@ -55,8 +55,8 @@ def test_outcomes_are_sums_over_the_law(counts, k, threshold, epsilon):
             missed += p * published * abs(z)
             hidden += p * (not published) * (count > 0)
             lost += p * (not published) * count
-    held, people = sum(count > 0 for count in counts), sum(counts)
-    assert outcome.suppressed_cells == pytest.approx(hidden / held if held else 0.0, rel=1e-9, abs=1e-12)
+    nonempty, people = sum(count > 0 for count in counts), sum(counts)
+    assert outcome.suppressed_cells == pytest.approx(hidden / nonempty if nonempty else 0.0, rel=1e-9, abs=1e-12)
     assert outcome.suppressed_people == pytest.approx(lost / people if people else 0.0, rel=1e-9, abs=1e-12)
     if shown > 1e-9:
         assert outcome.mean_absolute_error == pytest.approx(missed / shown, rel=1e-6)

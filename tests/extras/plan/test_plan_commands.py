@@ -23,6 +23,7 @@ from pkdp_pipeline.extras.plan.planning import choices, largest_p_max, smallest_
 from pkdp_pipeline.extras.report.statement import what_if
 from pkdp_pipeline.model.mechanisms import mechanism_from_dict
 from pkdp_pipeline.model.wording import percent, rounded_up
+from pkdp_pipeline.schemas import schema
 
 SCHEMA = json.loads((Path(pkdp.__file__).parent / "schemas" / "plan.v1.json").read_text(encoding="utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
@@ -70,19 +71,19 @@ def words(text: str) -> str:
 
 def test_the_choices_are_the_librarys_with_every_number_rounded_up():
     attacker = pkdp.AttackerModel(p_max=0.1)
-    found = choices(attacker, epsilon=8.0, delta=1e-6, days=90, evidence=HABITS)
+    offered = choices(attacker, epsilon=8.0, delta=1e-6, days=90, evidence=HABITS)
     done = run(*QUARTER, "--no-curves")
     assert done.exit_code == 0, done.output
     rows = [line.split() for line in done.stdout.splitlines() if line.strip()[:2] in ("1 ", "2 ", "3 ")]
-    assert len(rows) == len(found) == 3
-    for place, (one, row) in enumerate(zip(found, rows, strict=True), start=1):
+    assert len(rows) == len(offered) == 3
+    for place, (choice, row) in enumerate(zip(offered, rows, strict=True), start=1):
         assert row[0] == f"{place}"
-        assert rounded_up(one.together.epsilon(1e-6)) in row
-        assert rounded_up(one.together.delta(8.0)) in row
-    assert f"no noise, k = {found[0].mechanism.k}" in done.stdout
+        assert rounded_up(choice.together.epsilon(1e-6)) in row
+        assert rounded_up(choice.together.delta(8.0)) in row
+    assert f"no noise, k = {offered[0].mechanism.k}" in done.stdout
     shown = float(re.search(r"noise of ε = ([\d.]+)", done.stdout)[1])
-    assert shown == found[1].mechanism.noise.epsilon
-    assert words(found[0].together.sentence()) in words(done.stdout)
+    assert shown == offered[1].mechanism.noise.epsilon
+    assert words(offered[0].together.sentence()) in words(done.stdout)
     assert "all 90 releases together" in words(done.stdout)
 
 
@@ -93,15 +94,15 @@ def test_limits_and_sensitivity_are_the_librarys():
     together = pkdp.compose([(pkdp.certify(mechanism, attacker), 90)], HABITS)
     limit = largest_p_max(mechanism, attacker, epsilon=8.0, delta=1e-6, days=90, evidence=HABITS)
     assert document["limits"] == [{"field": "p_max", "declared": 0.1, "limit": limit}]
-    for row, one in zip(document["what_if"], what_if(together), strict=True):
-        assert row["attacker"] == one.words
-        assert row["epsilon"] == (None if one.epsilon == math.inf else one.epsilon)
-        assert row["delta_at_one"] == one.delta_at_one
+    for row, scenario in zip(document["what_if"], what_if(together), strict=True):
+        assert row["attacker"] == scenario.words
+        assert row["epsilon"] == (None if scenario.epsilon == math.inf else scenario.epsilon)
+        assert row["delta_at_one"] == scenario.delta_at_one
     shown = words(run(*QUARTER, "--no-curves", width=200).stdout)
     assert f"up to p_max = {percent(limit)}; 10 % is declared" in shown
-    for one in what_if(together):
-        epsilon = "none" if one.epsilon == math.inf else rounded_up(one.epsilon)
-        assert f"{one.words} {epsilon} {rounded_up(one.delta_at_one)}" in shown
+    for scenario in what_if(together):
+        epsilon = "none" if scenario.epsilon == math.inf else rounded_up(scenario.epsilon)
+        assert f"{scenario.words} {epsilon} {rounded_up(scenario.delta_at_one)}" in shown
 
 
 @pytest.mark.slow
@@ -117,26 +118,28 @@ def test_the_json_follows_its_schema_and_its_command_asks_the_same(name):
     again = plan(*shlex.split(document["command"])[2:], "--no-curves")
     assert again == document
     assert 0 <= document["chosen"] < len(document["choices"])
-    for one in document["choices"]:
-        assert one["epsilon_at_delta"] <= document["question"]["epsilon"]
-        assert one["delta_at_epsilon"] <= document["question"]["delta"]
+    for choice in document["choices"]:
+        assert choice["epsilon_at_delta"] <= document["question"]["epsilon"]
+        assert choice["delta_at_epsilon"] <= document["question"]["delta"]
 
 
 @pytest.fixture(scope="module")
 def short() -> dict:
     """A plan with every member that there is, each list with one element."""
     dependent = ("--evidence", "bounded_participation:2", "--evidence", "independent_given_habits")
-    made = plan("histogram", "--p-max", 0.1, "--days", 2, "--no-noise", *dependent, *ASSUMED, "--no-curves")
-    made = first_of_each(made | {"curves": plan("histogram", "--p-max", 0.1, "--no-noise", "--curves")["curves"]})
-    VALIDATOR.validate(made)
-    return made
+    document = plan("histogram", "--p-max", 0.1, "--days", 2, "--no-noise", *dependent, *ASSUMED, "--no-curves")
+    document = first_of_each(
+        document | {"curves": plan("histogram", "--p-max", 0.1, "--no-noise", "--curves")["curves"]}
+    )
+    VALIDATOR.validate(document)
+    return document
 
 
 @pytest.mark.slow
 def test_members_of_the_json_cannot_be_missing(short):
     for path in paths(short):
         without = copy.deepcopy(short)
-        del at(without, path[:-1])[path[-1]]
+        del member(without, path[:-1])[path[-1]]
         assert not VALIDATOR.is_valid(without), path
 
 
@@ -144,7 +147,7 @@ def test_members_of_the_json_cannot_be_missing(short):
 def test_members_of_the_json_cannot_be_invented(short):
     for path in {path[:-1] for path in paths(short)}:
         more = copy.deepcopy(short)
-        at(more, path)["invented"] = 1
+        member(more, path)["invented"] = 1
         assert not VALIDATOR.is_valid(more), path
 
 
@@ -157,16 +160,16 @@ def first_of_each(value: object) -> object:
 
 def paths(value: object, path: tuple = ()) -> list[tuple]:
     """Return the path of every object's member, wherever it is."""
-    found = []
+    listed = []
     if isinstance(value, dict):
         for key, inner in value.items():
-            found += [(*path, key), *paths(inner, (*path, key))]
+            listed += [(*path, key), *paths(inner, (*path, key))]
     elif isinstance(value, list) and value:
-        found += paths(value[0], (*path, 0))
-    return found
+        listed += paths(value[0], (*path, 0))
+    return listed
 
 
-def at(value, path):
+def member(value, path):
     for step in path:
         value = value[step]
     return value
@@ -195,12 +198,12 @@ def test_where_nothing_does_without_noise_it_says_why():
 def test_a_refusal_is_exit_code_4_with_the_nearest_choices(arguments, texts):
     refused = run(*arguments, "--no-noise")
     assert refused.exit_code == 4, refused.output
-    told = words(refused.stderr)
-    assert all(text in told for text in texts), told
+    message = words(refused.stderr)
+    assert all(text in message for text in texts), message
     if "--epsilon" not in arguments:
-        assert "Where noise is acceptable, it reaches the target against anyone at all: --noise " in told
-    assert "can be argued" not in told  # no number that nobody typed
-    assert "pkdp." not in told
+        assert "Where noise is acceptable, it reaches the target against anyone at all: --noise " in message
+    assert "can be argued" not in message  # no number that nobody typed
+    assert "pkdp." not in message
     assert refused.stdout == ""
 
 
@@ -263,8 +266,8 @@ def test_public_counts_say_how_much_is_suppressed_and_that_they_are_public(tmp_p
 
 def test_noise_against_anyone_has_no_smaller_numbers_for_what_the_attacker_does_not_know():
     target = ("--epsilon", 3, "--delta", 0.01)
-    found = plan("count", "--p-min", 0.5, "--p-max", 0.5, "--unknown", 20, *target, "--no-curves")["choices"]
-    anyone = next(one for one in found if one["against_anyone"])
+    offered = plan("count", "--p-min", 0.5, "--p-max", 0.5, "--unknown", 20, *target, "--no-curves")["choices"]
+    anyone = next(choice for choice in offered if choice["against_anyone"])
     alone = pkdp.certify(mechanism_from_dict(anyone["mechanism"]), pkdp.AttackerModel())
     assert anyone["delta_at_epsilon"] == alone.delta(3.0)
     assert anyone["epsilon_at_delta"] == alone.epsilon(0.01)
@@ -316,16 +319,18 @@ def test_help_needs_nothing_heavy_a_certificate_no_pandas_and_a_plan_no_database
 
 
 def test_bounds_of_a_sum_are_compared():
-    asked = ["plan", "sum", "--bounds", "0,5", "--bounds=-3,10", "--adds", "8=10", "--json"]
-    done = CliRunner().invoke(cli.app, asked)
+    comparison = ["plan", "sum", "--bounds", "0,5", "--bounds=-3,10", "--adds", "8=10", "--json"]
+    done = CliRunner().invoke(cli.app, comparison)
     assert done.exit_code == 0, done.stderr
-    listed = {tuple(each["mechanism"]["bounds"]): each for each in json.loads(done.stdout)["choices"]}
+    document = json.loads(done.stdout)
+    jsonschema.validate(document, schema("plan_sum"))
+    listed = {tuple(each["mechanism"]["bounds"]): each for each in document["choices"]}
     assert {bounds: each["cut_off"] for bounds, each in listed.items()} == {(0, 5): -30, (-3, 10): 0}
     noise = pkdp.GeometricNoise(listed[0, 5]["mechanism"]["noise"]["epsilon"])
     assert pkdp.certify(pkdp.Sum((0, 5), noise)).delta(1.0) <= 1e-6
-    assert CliRunner().invoke(cli.app, asked[:4]).stdout.count("bounds = [0, 5]") == 1
+    assert CliRunner().invoke(cli.app, comparison[:4]).stdout.count("bounds = [0, 5]") == 1
     certified = ["certify", "sum", "--bounds", "-3,10", "--noise", "1", "--json"]
     assert json.loads(CliRunner().invoke(cli.app, certified).stdout)["mechanism"]["bounds"] == [-3, 10]
-    for command in ([*asked[:3], "5"], ["certify", "sum", "--bounds", "5", "--noise", "1"]):
+    for command in ([*comparison[:3], "5"], ["certify", "sum", "--bounds", "5", "--noise", "1"]):
         done = CliRunner().invoke(cli.app, command)
         assert (done.exit_code, done.stderr) == (2, "pkdp: --bounds must be two whole numbers, as in --bounds 0,5.\n")

@@ -36,19 +36,19 @@ QUARTER = Question(
     ],
 )
 def test_every_point_is_a_certificate(question):
-    made = planned(question)
-    found = {curve.field: curve for curve in curves(made)}
-    assert set(found) == {"k", "known", "p_max"}
-    for k, epsilon in list(zip(found["k"].values, found["k"].epsilons, strict=True))[::4]:
-        one = pkdp.certify(pkdp.Histogram(k=int(k)), question.attacker)
-        total = one if question.days == 1 else pkdp.compose([(one, question.days)], question.evidence)
+    plan = planned(question)
+    by_field = {curve.field: curve for curve in curves(plan)}
+    assert set(by_field) == {"k", "known", "p_max"}
+    for k, epsilon in list(zip(by_field["k"].values, by_field["k"].epsilons, strict=True))[::4]:
+        certificate = pkdp.certify(pkdp.Histogram(k=int(k)), question.attacker)
+        total = certificate if question.days == 1 else pkdp.compose([(certificate, question.days)], question.evidence)
         assert total.epsilon(1e-6) == epsilon
-    assert all(a >= b for a, b in pairwise(found["k"].epsilons))
-    assert all(a <= b for a, b in pairwise(found["known"].epsilons))
-    at = found["k"].values.index(found["k"].declared)
+    assert all(a >= b for a, b in pairwise(by_field["k"].epsilons))
+    assert all(a <= b for a, b in pairwise(by_field["known"].epsilons))
+    place = by_field["k"].values.index(by_field["k"].declared)
     # k is the smallest that reaches the target.
-    assert found["k"].epsilons[at] <= question.epsilon
-    assert found["k"].epsilons[at - 1] > question.epsilon
+    assert by_field["k"].epsilons[place] <= question.epsilon
+    assert by_field["k"].epsilons[place - 1] > question.epsilon
 
 
 def test_what_holds_against_anyone_has_no_curves():
@@ -66,13 +66,13 @@ def test_what_takes_long_depends_on_theorem_and_size():
 
 
 def test_the_rows_that_are_drawn_are_points_of_the_curves():
-    made, text = planned(ONCE), io.StringIO()
-    print_closely(Screen(Console(file=text, width=80)), made)
-    for curve in curves(made):
+    drawn_plan, text = planned(ONCE), io.StringIO()
+    print_closely(Screen(Console(file=text, width=80)), drawn_plan)
+    for curve in curves(drawn_plan):
         if curve.field == "k":
             rows = re.findall(r"^ +(\d+) +[█░]+ +(\S+)( +the plan)?", text.getvalue(), flags=re.MULTILINE)
             certified = {f"{value:.0f}": rounded_up(epsilon) for value, epsilon in zip(*curve[3:], strict=True)}
             shown = [row for row in rows if certified.get(row[0]) == row[1]]
             assert len(shown) >= 5
             assert any(plan and k == f"{curve.declared:.0f}" for k, _, plan in shown)
-    assert text.getvalue().count("the plan") == len(curves(made))
+    assert text.getvalue().count("the plan") == len(curves(drawn_plan))

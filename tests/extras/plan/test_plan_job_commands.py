@@ -106,11 +106,15 @@ def test_a_refused_job_is_told_what_to_write(refused):
 def test_as_json(tmp_path, without_threshold):
     done = plan(written(tmp_path), "--from", "2020-01-01", "--to", "2020-01-02", "--json")
     assert done.exit_code == 4
-    told = json.loads(done.output)
-    VALID.validate(told)
-    assert (told["days"], told["refused"]["day"], told["refused"]["error"]) == (2, "2020-01-01", "NotCertifiableError")
-    assert told["offers"] == []  # evidence would do, which has to be argued; the refusal names it
-    assert told["target"] == {"epsilon": 1.0, "delta": 1e-6}
+    document = json.loads(done.output)
+    VALID.validate(document)
+    assert (document["days"], document["refused"]["day"], document["refused"]["error"]) == (
+        2,
+        "2020-01-01",
+        "NotCertifiableError",
+    )
+    assert document["offers"] == []  # evidence would do, which has to be argued; the refusal names it
+    assert document["target"] == {"epsilon": 1.0, "delta": 1e-6}
 
 
 @thinned(2)
@@ -127,16 +131,16 @@ def test_the_json_is_what_its_schema_describes(tmp_path, without_threshold, term
     path.write_text(path.read_text(encoding="utf-8").replace("\n[output]", f"{more}\n[output]"), encoding="utf-8")
     last = "2020-01-01" if refused is None else "2020-01-03"
     done = plan(path, "--from", "2020-01-01", "--to", last, "--json")
-    told = json.loads(done.output)
-    VALID.validate(told)
+    document = json.loads(done.output)
+    VALID.validate(document)
     assert done.exit_code == (0 if offered is None else 4)
-    assert (told["refused"] is None) == (offered is None)
-    assert [offer["kind"] for offer in told["offers"]] == ["change"] * (offered or 0)
-    assert all(offer["claim"] is None and offer["fragment"] for offer in told["offers"])
-    assert (told["refused"] or {"day": None})["day"] == refused
+    assert (document["refused"] is None) == (offered is None)
+    assert [offer["kind"] for offer in document["offers"]] == ["change"] * (offered or 0)
+    assert all(offer["claim"] is None and offer["fragment"] for offer in document["offers"])
+    assert (document["refused"] or {"day": None})["day"] == refused
     if refused:
-        assert [release["day"] for release in told["releases"]] == [f"2020-01-0{day}" for day in (1, 2)]
-        assert told["tried_days"] == 3
+        assert [release["day"] for release in document["releases"]] == [f"2020-01-0{day}" for day in (1, 2)]
+        assert document["tried_days"] == 3
 
 
 @pytest.mark.slow

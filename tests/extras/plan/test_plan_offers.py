@@ -90,13 +90,17 @@ def filled(text, folder, ledger):
 
 def check(certificate, name, place):
     """Check that what is certified of one release is the choice, and that all of them reach the target."""
-    asked, choice = document(name)["question"], document(name)["choices"][place - 1]
+    question, choice = document(name)["question"], document(name)["choices"][place - 1]
     assert certificate.mechanism == mechanism_from_dict(choice["mechanism"])
-    assert certificate.protects == asked["protects"]
-    one = pkdp.certify(certificate.mechanism, certificate.attacker, protects=certificate.protects)
-    whole = one if asked["days"] == 1 else pkdp.compose([(one, asked["days"])], evidence_from_dicts(asked["evidence"]))
-    assert whole.delta(asked["epsilon"]) <= asked["delta"]
-    assert whole.delta(asked["epsilon"]) == choice["delta_at_epsilon"]
+    assert certificate.protects == question["protects"]
+    single = pkdp.certify(certificate.mechanism, certificate.attacker, protects=certificate.protects)
+    whole = (
+        single
+        if question["days"] == 1
+        else pkdp.compose([(single, question["days"])], evidence_from_dicts(question["evidence"]))
+    )
+    assert whole.delta(question["epsilon"]) <= question["delta"]
+    assert whole.delta(question["epsilon"]) == choice["delta_at_epsilon"]
 
 
 @thinned(2)
@@ -110,8 +114,8 @@ def test_what_is_printed_reaches_the_target(name, tmp_path):
 
 def execute(name, place, folder):
     """Execute all that is printed of a choice."""
-    asked, choice = document(name)["question"], document(name)["choices"][place - 1]
-    evidence = evidence_from_dicts(asked["evidence"])
+    question, choice = document(name)["question"], document(name)["choices"][place - 1]
+    evidence = evidence_from_dicts(question["evidence"])
     pasted = {head: filled(text, folder, f"{head[3:]}.sqlite") for head, text in printed(name, place).items()}
     assert list(pasted) == ["In a job file", "In Python", "In SQL", "As commands"]
     names = {"pkdp": pkdp, "FRAME": FRAME}
@@ -143,9 +147,9 @@ def execute(name, place, folder):
         shlex.split(line)[1:] for line in pasted["As commands"].strip().replace("\\\n", " ").split("\n")
     )
     whole = pkdp.Certificate.from_json(run(*certify, "--json"))
-    assert whole.delta(asked["epsilon"]) == choice["delta_at_epsilon"] <= asked["delta"]
-    made = json.loads(run(*publish, "--json"))
-    check(pkdp.Certificate.from_json(json.dumps(made["certificate"])), name, place)
+    assert whole.delta(question["epsilon"]) == choice["delta_at_epsilon"] <= question["delta"]
+    published = json.loads(run(*publish, "--json"))
+    check(pkdp.Certificate.from_json(json.dumps(published["certificate"])), name, place)
 
 
 def test_what_noise_would_do_is_certified_as_it_is_offered():

@@ -36,41 +36,41 @@ QUESTIONS = {
 
 
 @pytest.fixture(scope="module", params=QUESTIONS)
-def made(request):
+def printed_plan(request):
     """A plan that was printed before: what it says of other assumptions is certified once."""
     plan = planned(QUESTIONS[request.param])
     shown(plan, width=80)
     return plan
 
 
-def shown(made, *, width: int, encoding: str = "utf-8") -> str:
+def shown(plan, *, width: int, encoding: str = "utf-8") -> str:
     raw = io.BytesIO()
     text = io.TextIOWrapper(raw, encoding=encoding)
     screen = Screen(Console(file=text, width=width, markup=False, highlight=False))
-    print_choices(screen, made)
-    print_closely(screen, made)
+    print_choices(screen, plan)
+    print_closely(screen, plan)
     text.flush()
     fitting = raw.getvalue().decode(encoding)
     assert max(len(line.rstrip()) for line in fitting.splitlines()) <= width
-    print_offer(screen, made)
+    print_offer(screen, plan)
     text.flush()
     return raw.getvalue().decode(encoding)
 
 
 @thinned(3)
 @pytest.mark.parametrize("width", [40, 200])
-def test_nothing_is_wider_than_the_terminal(made, width):
-    shown(made, width=width)
+def test_nothing_is_wider_than_the_terminal(printed_plan, width):
+    shown(printed_plan, width=width)
 
 
-def test_a_terminal_without_unicode_gets_ascii(made):
+def test_a_terminal_without_unicode_gets_ascii(printed_plan):
     # What no translation is known for would be an error here.
-    assert "epsilon" in shown(made, width=80, encoding="ascii")
+    assert "epsilon" in shown(printed_plan, width=80, encoding="ascii")
 
 
 def test_a_wide_terminal_says_in_the_table_whom_a_choice_holds_against():
-    made = planned(QUESTIONS["table"])
-    wide, narrow = shown(made, width=120), shown(made, width=80)
+    plan = planned(QUESTIONS["table"])
+    wide, narrow = shown(plan, width=120), shown(plan, width=80)
     assert "declared attacker  " in wide
     assert "Choices 2 and 3 hold against anyone at all, the others" in " ".join(narrow.split())
     assert "Choices 2 and 3 hold against anyone at all, the others" not in " ".join(wide.split())

@@ -88,9 +88,12 @@ def test_assumed_counts():
     assert zipf.read().counts == (6, 3, 2)
     assert even.options == ["--assumed-cells", "3", "--assumed-people", "10"]
     assert zipf.options[-2:] == ["--assumed-spread", "zipf"]
-    one = Assumed(cells=1, people=40)
-    assert (one.read().counts, one.read().basis) == ((40,), "If the counts are those of the assumption of 40 people.")
-    assert one.options == ["--assumed-people", "40"]
+    single = Assumed(cells=1, people=40)
+    assert (single.read().counts, single.read().basis) == (
+        (40,),
+        "If the counts are those of the assumption of 40 people.",
+    )
+    assert single.options == ["--assumed-people", "40"]
     for wrong in ({"cells": 0, "people": 1}, {"cells": 1, "people": -1}, {"cells": 10**7, "people": 1}):
         with pytest.raises(ArgumentError, match="--assumed"):
             Assumed(**wrong)

@@ -58,8 +58,8 @@ def test_evidence_by_flags():
     assert set(both) == {pkdp.BoundedParticipation(3), pkdp.IndependentGivenHabits()}
     for kind, numbers in EVIDENCE.items():
         flag = f"{kind}:{','.join('1' for _ in numbers)}" if numbers else kind
-        (one,) = read_evidence_flags([flag])
-        assert one.key == kind
+        (declared,) = read_evidence_flags([flag])
+        assert declared.key == kind
 
 
 @pytest.mark.parametrize(

@@ -129,8 +129,8 @@ def test_what_a_refusal_offers_does():
         smallest_noise(Histogram(k=5), **TARGET)
     offered = Histogram(k=5, noise=GeometricNoise(1.0000013678798734), release_threshold=19)
     assert certify(offered, AttackerModel()).delta(1.0) <= 1e-6
-    found = smallest_noise(offered, **TARGET)
-    assert found.epsilon >= offered.noise.epsilon
+    least = smallest_noise(offered, **TARGET)
+    assert least.epsilon >= offered.noise.epsilon
 
 
 def test_several_days_need_evidence():
@@ -170,12 +170,12 @@ def test_arguments_are_checked(ask, words):
 def test_nothing_above_the_largest_holds_either():
     draw = Random(5)
     for _ in range(12):
-        k, asked = draw.randrange(8, 200), {"epsilon": draw.uniform(0.5, 2.0), "delta": 10 ** draw.uniform(-8, -2)}
-        found = largest_p_max(Histogram(k=k), **asked)
-        for share in (draw.uniform(found, 1.0) for _ in range(10)):
-            if found < share < 1.0:
+        k, goal = draw.randrange(8, 200), {"epsilon": draw.uniform(0.5, 2.0), "delta": 10 ** draw.uniform(-8, -2)}
+        largest = largest_p_max(Histogram(k=k), **goal)
+        for share in (draw.uniform(largest, 1.0) for _ in range(10)):
+            if largest < share < 1.0:
                 attacker = AttackerModel(p_max=share)
-                assert certify(Histogram(k=k), attacker).delta(asked["epsilon"]) > asked["delta"]
+                assert certify(Histogram(k=k), attacker).delta(goal["epsilon"]) > goal["delta"]
 
 
 def test_fewer_unknown_people_hold_within_the_slack_at_most():
@@ -183,25 +183,25 @@ def test_fewer_unknown_people_hold_within_the_slack_at_most():
     for _ in range(few(12)):
         low = draw.uniform(0.05, 0.5)
         attacker = AttackerModel(p_min=low, p_max=draw.uniform(low, 0.95))
-        asked = {"epsilon": draw.uniform(0.3, 2.0), "delta": 10 ** draw.uniform(-7, -2)}
-        found = smallest_unknown(Count(), attacker, **asked)
-        for people in {draw.randrange(1, found) for _ in range(few(16))} if found > 1 else ():
+        goal = {"epsilon": draw.uniform(0.3, 2.0), "delta": 10 ** draw.uniform(-7, -2)}
+        least = smallest_unknown(Count(), attacker, **goal)
+        for people in {draw.randrange(1, least) for _ in range(few(16))} if least > 1 else ():
             fewer = AttackerModel(p_min=attacker.p_min, p_max=attacker.p_max, unknown=people)
-            assert certify(Count(), fewer).delta(asked["epsilon"]) > asked["delta"] / 1.01
+            assert certify(Count(), fewer).delta(goal["epsilon"]) > goal["delta"] / 1.01
 
 
 def test_a_year_in_few_evaluations(monkeypatch):
     from pkdp_pipeline.extras.plan.planning.searching import Goal
 
-    made = []
+    evaluations = []
     whole = Goal.loss
-    monkeypatch.setattr(Goal, "loss", lambda self, *rest: made.append(rest) or whole(self, *rest))
+    monkeypatch.setattr(Goal, "loss", lambda self, *rest: evaluations.append(rest) or whole(self, *rest))
     year = {"epsilon": 8.0, "delta": 1e-6, "days": 365, "evidence": IndependentGivenHabits()}
     assert smallest_k(AttackerModel(p_max=0.1), **year) == 176
-    assert len(made) <= 6
-    made.clear()
+    assert len(evaluations) <= 6
+    evaluations.clear()
     smallest_noise(Histogram(), **year)
-    assert len(made) <= 40
-    made.clear()
+    assert len(evaluations) <= 40
+    evaluations.clear()
     assert largest_p_max(Histogram(k=176), **year) >= 0.1
-    assert len(made) <= 45
+    assert len(evaluations) <= 45

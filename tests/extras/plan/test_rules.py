@@ -96,38 +96,38 @@ def test_the_page_has_the_certified_numbers():
 
 
 def test_a_rule_is_certified_on_the_command_line():
-    code, told = certified("ehrql", "--p-max", "30%", "--epsilon", 1.5)
+    code, output = certified("ehrql", "--p-max", "30%", "--epsilon", 1.5)
     assert code == 0
     delta = pkdp.certify(pkdp.Histogram(k=8, display=pkdp.Rounding(5)), pkdp.AttackerModel(p_max=0.3)).delta(1.5)
-    assert rounded_up(delta) in told
-    assert "δ at ε = 1.5" in told
-    code, told = certified("--list")
+    assert rounded_up(delta) in output
+    assert "δ at ε = 1.5" in output
+    code, output = certified("--list")
     assert code == 0
-    assert all(key in told for key in rules())
+    assert all(key in output for key in rules())
 
 
 def test_a_visible_zero_is_refused_with_the_change_that_mends_it():
-    code, told = certified("cms")
+    code, output = certified("cms")
     assert code == 4
-    assert "show counts of 0 to 10 alike" in " ".join(told.split())
-    assert "A visible zero" in " ".join(told.split())
-    code, told = certified("zensus-2022")
+    assert "show counts of 0 to 10 alike" in " ".join(output.split())
+    assert "A visible zero" in " ".join(output.split())
+    code, output = certified("zensus-2022")
     assert code == 4
-    assert "none is known" in told
+    assert "none is known" in output
 
 
 def test_a_rule_as_json():
-    code, told = certified("nhs-hes", "--json")
-    document = json.loads(told)
+    code, output = certified("nhs-hes", "--json")
+    document = json.loads(output)
     assert code == 4
     assert document["zero"] == "apart"
     assert document["mechanism"] is None
     assert [number.get("p_max") for number in document["deltas"]] == [0.05, 0.1, 0.2, None]
     assert document["deltas"][-1]["sampled"] == 0.1
     assert [number["delta"] for number in document["deltas"]] == list(deltas(pkdp.Histogram(k=8), 1.0))
-    code, told = certified("--list", "--json")
+    code, output = certified("--list", "--json")
     assert code == 0
-    assert [each["rule"] for each in json.loads(told)] == list(rules())
+    assert [each["rule"] for each in json.loads(output)] == list(rules())
 
 
 def test_one_rule_or_all():

@@ -17,11 +17,11 @@ LOGARITHMIC = (math.log, math.exp)
 def counted(loss):
     calls = []
 
-    def asked(point):
+    def counting(point):
         calls.append(point)
         return loss(point)
 
-    return asked, calls
+    return counting, calls
 
 
 @given(st.floats(1e-9, 1e9), st.floats(0.3, 40.0), st.floats(1e-12, 0.5))
@@ -31,9 +31,9 @@ def test_the_last_float_of_a_power(scale, power, target):
         exponent = power * (math.log(point) - math.log(scale))
         return math.exp(min(0.0, exponent))
 
-    asked, calls = counted(loss)
-    found = last_float(asked, target, scale * 1e-30 ** (1.0 / power), scale * 2.0, scale=LOGARITHMIC)
-    assert loss(found) <= target < loss(math.nextafter(found, math.inf))
+    counting, calls = counted(loss)
+    last = last_float(counting, target, scale * 1e-30 ** (1.0 / power), scale * 2.0, scale=LOGARITHMIC)
+    assert loss(last) <= target < loss(math.nextafter(last, math.inf))
     assert len(calls) <= 62
 
 
@@ -45,9 +45,9 @@ def test_a_crooked_loss_still_ends_at_neighbours(seed, crooked):
         wave = math.sin(1e9 * point + seed) * crooked
         return min(1.0, point**7 * (1.0 + wave))
 
-    found = last_float(loss, 1e-3, 0.01, 2.0, scale=LOGARITHMIC)
-    assert loss(found) <= 1e-3 < loss(math.nextafter(found, math.inf))
-    assert found == pytest.approx(1e-3 ** (1 / 7), rel=crooked / 3.0 + 1e-12)
+    last = last_float(loss, 1e-3, 0.01, 2.0, scale=LOGARITHMIC)
+    assert loss(last) <= 1e-3 < loss(math.nextafter(last, math.inf))
+    assert last == pytest.approx(1e-3 ** (1 / 7), rel=crooked / 3.0 + 1e-12)
 
 
 def test_a_step_is_found_exactly():
@@ -56,9 +56,9 @@ def test_a_step_is_found_exactly():
 
 
 def test_close_enough_is_close_enough():
-    asked, calls = counted(lambda x: min(1.0, x**5))
-    found = last_float(asked, 1e-4, 1e-3, 3.0, scale=LOGARITHMIC, close=1e-3)
-    assert found**5 <= 1e-4 < (found * 1.001) ** 5
+    counting, calls = counted(lambda x: min(1.0, x**5))
+    last = last_float(counting, 1e-4, 1e-3, 3.0, scale=LOGARITHMIC, close=1e-3)
+    assert last**5 <= 1e-4 < (last * 1.001) ** 5
     assert len(calls) <= 14
 
 
@@ -74,15 +74,15 @@ def test_the_first_whole_number(delay, slope, guess, target, start):
     def loss(number):
         return math.inf if number < delay // 2 else math.exp(-slope * max(0, number - delay))
 
-    found = first_whole(loss, target, start, 10**8, guess)
-    assert found is not None
-    assert loss(found) <= target
-    assert found == start or loss(found - 1) > target
+    first = first_whole(loss, target, start, 10**8, guess)
+    assert first is not None
+    assert loss(first) <= target
+    assert first == start or loss(first - 1) > target
 
 
 def test_few_evaluations_with_a_good_guess():
-    asked, calls = counted(lambda n: math.exp(-0.001 * n) if n > 3 else math.inf)
-    assert first_whole(asked, 1e-6, 0, 10**9, 14_000) == 13_816
+    counting, calls = counted(lambda n: math.exp(-0.001 * n) if n > 3 else math.inf)
+    assert first_whole(counting, 1e-6, 0, 10**9, 14_000) == 13_816
     assert len(calls) <= 8
 
 

@@ -83,10 +83,10 @@ def test_values_that_are_known():
 
 def test_an_easier_question_never_needs_more():
     for delta in (1e-3, 1e-9):
-        asked = [
+        answers = [
             smallest_k(AttackerModel(p_max=p_max), epsilon=1.0, delta=delta) for p_max in (0.01, 0.1, 0.3, 0.6, 0.9)
         ]
-        assert asked == sorted(asked)
+        assert answers == sorted(answers)
 
 
 @pytest.mark.parametrize("delta", [0.0, -0.1, 1.5, float("nan"), "1e-6", None, True])

@@ -51,12 +51,12 @@ def test_the_least_noise_reaches_the_target_and_less_does_not(mechanism, protect
 
 
 def test_a_threshold_for_cells_that_are_found():
-    found = Sum((0, 5), GeometricNoise(0.5), release_threshold=10).of_found_cells()
+    mechanism = Sum((0, 5), GeometricNoise(0.5), release_threshold=10).of_found_cells()
     with pytest.raises(NotCertifiableError, match="Raise release_threshold"):
-        smallest_noise(found, **GOAL)
-    least = smallest_release_threshold(found, **GOAL)
-    assert certify(replace(found, release_threshold=least)).delta(1.0) <= 1e-6
-    assert certify(replace(found, release_threshold=least - 1)).delta(1.0) > 1e-6
+        smallest_noise(mechanism, **GOAL)
+    least = smallest_release_threshold(mechanism, **GOAL)
+    assert certify(replace(mechanism, release_threshold=least)).delta(1.0) <= 1e-6
+    assert certify(replace(mechanism, release_threshold=least - 1)).delta(1.0) > 1e-6
     assert least == pytest.approx(5 + 10 * math.log(1e6), abs=10)
 
 

@@ -185,7 +185,7 @@ def talk(arguments: list[str], answers: list[str | int], *, seconds: float = 300
         preexec_fn=in_the_foreground,
     )
     os.close(follow)
-    shown, asked, waiting, end = b"", 0, list(answers), time.monotonic() + seconds
+    shown, answered_up_to, waiting, end = b"", 0, list(answers), time.monotonic() + seconds
     answer, pressed, again = "", b"", 0.0
     try:
         while time.monotonic() < end:
@@ -197,8 +197,8 @@ def talk(arguments: list[str], answers: list[str | int], *, seconds: float = 300
                 if not piece:
                     break
                 shown += piece
-            elif waiting and shown[asked:].endswith(b"> "):
-                asked, answer = len(shown), waiting.pop(0)
+            elif waiting and shown[answered_up_to:].endswith(b"> "):
+                answered_up_to, answer = len(shown), waiting.pop(0)
                 pressed = bytes([answer]) if isinstance(answer, int) else f"{answer}\n".encode()
                 again = time.monotonic() + 15
                 os.write(lead, pressed)

@@ -47,9 +47,9 @@ def run(*words):
     ("how", "every"), [(EXACT, "day"), (NOISED, "week"), ([*NOISED[:4], "--noise", "0.5"], "year")]
 )
 def test_the_job_runs_as_it_is_written(folder, how, every):
-    made = run("init", "besuche.csv", *CSV, *how, "--every", every)
-    assert made.exit_code == 0, made.stderr
-    dry, then = (words.split() for words in made.stdout.split("pkdp ")[-2:])
+    result = run("init", "besuche.csv", *CSV, *how, "--every", every)
+    assert result.exit_code == 0, result.stderr
+    dry, then = (words.split() for words in result.stdout.split("pkdp ")[-2:])
     assert dry == [*then, "--dry-run"]
     assert then[:3] == ["run", "besuche.toml", "--date"]
     assert run(*dry).exit_code == 0
@@ -75,8 +75,8 @@ def test_the_job_runs_as_it_is_written(folder, how, every):
 def test_what_is_given_is_read_as_one_job(folder, monkeypatch):
     texts = []
     monkeypatch.setattr(init_text, "read_job", lambda text, file: texts.append(text) or read_job(text, file))
-    made = run("init", "besuche.csv", *CSV, *NOISED)
-    assert made.exit_code == 0, made.stderr
+    result = run("init", "besuche.csv", *CSV, *NOISED)
+    assert result.exit_code == 0, result.stderr
     assert len(texts) == 1
 
 
@@ -84,8 +84,8 @@ def test_what_is_given_is_read_as_one_job(folder, monkeypatch):
 @pytest.mark.parametrize("how", [EXACT, NOISED])
 def test_cells_a_zone_and_a_budget_can_be_given(folder, how):
     more = ["--domain", "Stadt/Ort=Köln,Bonn", "--budget", "9.5", "--time-zone", "Europe/Berlin", "--type", "tag=date"]
-    made = run("init", "besuche.csv", *CSV, *how, *more)
-    assert made.exit_code == 0, made.stderr
+    result = run("init", "besuche.csv", *CSV, *how, *more)
+    assert result.exit_code == 0, result.stderr
     job = tomllib.loads(Path("besuche.toml").read_text(encoding="utf-8"))
     part = {"part": "partial_knowledge"} if how is EXACT else {}
     assert job["budget"] == {"epsilon": 9.5, "delta": 1e-6, **part}
@@ -100,15 +100,15 @@ def test_cells_a_zone_and_a_budget_can_be_given(folder, how):
 def test_cells_of_several_columns_have_the_kinds_of_their_columns(folder):
     frame = {"person": ["a"], "day": pd.to_datetime(["2025-02-02T10:00Z"]), "town": ["Ås"], "age": [7], "x": [1.5]}
     pd.DataFrame(frame).to_parquet("visits.parquet")
-    asked = ["visits.parquet", "--unit", "person", "--period", "day", "--by", "town", "--by", "age", "--noise", "1"]
-    asked += ["--cells-per-unit", "1"]
-    made = run("init", *asked, "--domain", "age=7,8", "--domain", "town=Ås")
-    assert made.exit_code == 0, made.stderr
+    arguments = ["visits.parquet", "--unit", "person", "--period", "day", "--by", "town", "--by", "age", "--noise", "1"]
+    arguments += ["--cells-per-unit", "1"]
+    result = run("init", *arguments, "--domain", "age=7,8", "--domain", "town=Ås")
+    assert result.exit_code == 0, result.stderr
     job = tomllib.loads(Path("visits.toml").read_text(encoding="utf-8"))
     assert job["release"][0]["domain"] == {"town": ["Ås"], "age": [7, 8]}
     assert job["period"] == {"column": "day", "time_zone": "Europe/Oslo"}
     assert run("run", "visits.toml", "--date", "2025-02-02").exit_code == 0
-    for wrong, told in (
+    for wrong, message in (
         (["--domain", "age=7"], "needed for all columns of --by: 'town', 'age'"),
         (["--domain", "age=7,x", "--domain", "town=Ås"], "must be a whole number"),
         (["--by", "x", "--domain", "x=1"], "declares texts and whole numbers"),
@@ -118,8 +118,8 @@ def test_cells_of_several_columns_have_the_kinds_of_their_columns(folder):
         (["--budget", "-1"], "budget"),
         (["--time-zone", "Mars"], "must be the name of a time zone"),
     ):
-        done = run("init", *asked, *wrong, "--force")
-        assert (done.exit_code, told in done.stderr) == (2, True), done.stderr
+        done = run("init", *arguments, *wrong, "--force")
+        assert (done.exit_code, message in done.stderr) == (2, True), done.stderr
     assert tomllib.loads(Path("visits.toml").read_text(encoding="utf-8")) == job
 
 
@@ -128,22 +128,22 @@ def test_evidence_lets_noise_add_up_to_less_and_each_job_has_a_folder(folder):
     (folder / "other.csv").write_text(VISITS, encoding="windows-1252")
     assert run("init", "besuche.csv", *CSV, *NOISED, "--evidence", "once_per_unit").exit_code == 0
     assert run("init", "other.csv", *CSV, *NOISED).exit_code == 0
-    told = {}
+    outputs = {}
     for name in ("besuche", "other"):
         done = run("backfill", f"{name}.toml", "--from", "2025-02-01", "--to", "2025-02-02")
         assert done.exit_code == 0, done.stderr
-        told[name] = done.stdout
-    assert "private at ε = 1, " in told["besuche"]
-    assert "private at ε = 2, " in told["other"]
+        outputs[name] = done.stdout
+    assert "private at ε = 1, " in outputs["besuche"]
+    assert "private at ε = 2, " in outputs["other"]
 
 
 @pytest.fixture
 def typed(monkeypatch):
     """Return what gives answers at a terminal, and lists what was asked."""
-    asked, answers = [], []
+    questions, answers = [], []
 
     def ask(self, name, read=None, check=None, **words):
-        asked.append(words.get("question", name).partition("?")[0] if name == "init_about" else name)
+        questions.append(words.get("question", name).partition("?")[0] if name == "init_about" else name)
         return Asker.real(self, name, read, check, **words)
 
     monkeypatch.setattr(Asker, "real", Asker.__call__, raising=False)
@@ -153,26 +153,26 @@ def typed(monkeypatch):
 
     def answering(*given):
         answers[:] = given
-        asked.clear()
-        return asked
+        questions.clear()
+        return questions
 
     return answering
 
 
 def test_all_that_is_declared_is_asked_at_a_terminal(folder, typed):
-    asked = typed(
+    questions = typed(
         *("person", "x", "tag", "2", "Stadt/Ort", "no", "no", "20 %", "7", "", "5", "0.9"),
         *("Besuche", "", "a@b.example", "Me", "Private against anyone", "One in eight comes.", "2025-01-31"),
     )
-    made = run("init", "besuche.csv", *CSV)
-    assert made.exit_code == 0, made.stderr
+    result = run("init", "besuche.csv", *CSV)
+    assert result.exit_code == 0, result.stderr
     names = ["init_unit", "init_period", "init_every", "init_by", "init_noised", "init_dependent", "p_max"]
     names += ["known", "influence"]
     about = ["Title", "Publisher", "Contact", "Argued by", "Argument", "Argued on"]
-    assert asked == [*names, "evidence", "init_budget", *about]
-    assert "The file has no column 'x'" in made.stdout
-    assert "Columns: person (text), Stadt/Ort (text), tag (text)" in " ".join(made.stdout.split())
-    assert "argument: must hold words, and none that promise" in " ".join(made.stdout.split())
+    assert questions == [*names, "evidence", "init_budget", *about]
+    assert "The file has no column 'x'" in result.stdout
+    assert "Columns: person (text), Stadt/Ort (text), tag (text)" in " ".join(result.stdout.split())
+    assert "argument: must hold words, and none that promise" in " ".join(result.stdout.split())
     job = tomllib.loads(Path("besuche.toml").read_text(encoding="utf-8"))
     assert job["period"] == {"column": "tag", "every": "week", "time_zone": "Europe/Oslo"}
     assert job["evidence"] == {"kind": "one_day_protected"}
@@ -190,25 +190,25 @@ def test_all_that_is_declared_is_asked_at_a_terminal(folder, typed):
 
 
 def test_enter_assumes_nothing_that_has_to_be_argued(folder, typed):
-    asked = typed("person", "tag", "", "Stadt/Ort", "no", "no", "20 %", *[""] * 9)
-    made = run("init", "besuche.csv", *CSV)
-    assert made.exit_code == 0, made.stderr
-    assert "Argued on" not in asked
+    questions = typed("person", "tag", "", "Stadt/Ort", "no", "no", "20 %", *[""] * 9)
+    result = run("init", "besuche.csv", *CSV)
+    assert result.exit_code == 0, result.stderr
+    assert "Argued on" not in questions
     job = tomllib.loads(Path("besuche.toml").read_text(encoding="utf-8"))
     assert not {"evidence", "budget", "about"} & {*job}
     typed("person", "tag", "", "", "no", "yes", *[""] * 5)  # one number needs noise
-    made = run("init", "besuche.csv", *CSV, "--force")
-    assert made.exit_code == 0, made.stderr
-    assert "One number without noise takes more than p_max" in " ".join(made.stdout.split())
+    result = run("init", "besuche.csv", *CSV, "--force")
+    assert result.exit_code == 0, result.stderr
+    assert "One number without noise takes more than p_max" in " ".join(result.stdout.split())
     assert "noise" in tomllib.loads(Path("besuche.toml").read_text(encoding="utf-8"))["release"][0]
 
 
 def test_a_budget_is_an_epsilon_and_no_probability(folder, typed):
     typed("person", "tag", "", "Stadt/Ort", "", "1", "1", "0", "-1", "12.5", *[""] * 3)
-    made = run("init", "besuche.csv", *CSV)
-    assert made.exit_code == 0, made.stderr
-    assert "ε must be above 0" in made.stdout
-    assert "It must be at least 0." in made.stdout
+    result = run("init", "besuche.csv", *CSV)
+    assert result.exit_code == 0, result.stderr
+    assert "ε must be above 0" in result.stdout
+    assert "It must be at least 0." in result.stdout
     assert tomllib.loads(Path("besuche.toml").read_text(encoding="utf-8"))["budget"] == {"epsilon": 12.5, "delta": 1e-6}
     assert run("init", "besuche.csv", *CSV, *NOISED, "--budget", "0", "--force").exit_code in (2, 4)
 
@@ -218,15 +218,15 @@ def test_the_choices_of_evidence_are_explained_in_the_words_of_the_period(folder
     rows = "".join(f"2025-03-{day:02},p{day},x\n" for day in range(3, 28))
     (folder / "log.csv").write_text(f"when,id,town\n{rows}", encoding="utf-8")
     typed("id", "when", "week", "town", "no", "no", "20%", "0", "?", "6", "2", "no", "", *[""] * 5)
-    made = run("init", "log.csv")
-    assert made.exit_code == 0, made.stderr
-    said = " ".join(made.stdout.split())
-    asked = said[said.index("What can be argued") : said.index("And of all releases")]
-    assert re.findall(r"\bdays?\b", asked) == []
-    assert "the numbers hold for one week of a person, told all her other weeks" in asked
+    result = run("init", "log.csv")
+    assert result.exit_code == 0, result.stderr
+    said = " ".join(result.stdout.split())
+    explained = said[said.index("What can be argued") : said.index("And of all releases")]
+    assert re.findall(r"\bdays?\b", explained) == []
+    assert "the numbers hold for one week of a person, told all her other weeks" in explained
     for line in ("1 Nothing is declared", "2 How often she comes", "5 Hidden is what", "7 The dependence itself"):
-        assert line in asked
-    assert "With no, one week can be published without noise, and no second." in asked
+        assert line in explained
+    assert "With no, one week can be published without noise, and no second." in explained
     assert "one week can be published, and no second: choose which" in said
     assert "backfill" not in said
     assert "--date 2025-03-17 --dry-run" in said
@@ -239,18 +239,18 @@ def test_the_choices_of_evidence_are_explained_in_the_words_of_the_period(folder
     how = ["--unit", "id", "--period", "when", "--by", "town", "--p-max", "20%", "--known", "0", "--independent"]
     shutil.rmtree("private")
     shutil.rmtree("public")
-    made = run("init", "log.csv", *how, *both, "--force")
-    assert made.exit_code == 0, made.stderr
-    assert "no second" not in made.stdout + Path("log.toml").read_text(encoding="utf-8")
+    result = run("init", "log.csv", *how, *both, "--force")
+    assert result.exit_code == 0, result.stderr
+    assert "no second" not in result.stdout + Path("log.toml").read_text(encoding="utf-8")
 
 
 def test_what_is_given_is_not_asked(folder, typed):
-    asked = typed("", "", "1", *[""] * 5)
-    made = run(
+    questions = typed("", "", "1", *[""] * 5)
+    result = run(
         "init", "besuche.csv", *CSV, *EXACT[:-5], "--independent", "--every", "month", "--about", "title=Besuche"
     )
-    assert made.exit_code == 0, made.stderr
-    assert asked == ["known", "influence", "evidence", "init_budget"]
+    assert result.exit_code == 0, result.stderr
+    assert questions == ["known", "influence", "evidence", "init_budget"]
 
 
 MECHANISM = "--noise and --cells-per-unit (or --p-max, --known, --evidence and --independent)"
@@ -267,16 +267,16 @@ MECHANISM = "--noise and --cells-per-unit (or --p-max, --known, --evidence and -
     ],
 )
 def test_without_a_terminal_all_that_is_missing_is_said_with_a_command_that_works(folder, given, missing):
-    asked = run("init", "besuche.csv", *CSV, *given)
-    assert asked.exit_code == 2
-    said, command = asked.stderr.strip().split("\n")
+    refused = run("init", "besuche.csv", *CSV, *given)
+    assert refused.exit_code == 2
+    said, command = refused.stderr.strip().split("\n")
     assert f"nobody to ask: give {missing}. If 'person' names a person and 'tag' says of which day a row is" in said
     assert not Path("besuche.toml").exists()
-    made = run(*shlex.split(command)[1:])
-    assert made.exit_code == 0, made.stderr
+    result = run(*shlex.split(command)[1:])
+    assert result.exit_code == 0, result.stderr
     if given:
         return  # jobs run as they are written: see above
-    done = run(*made.stdout.rsplit("pkdp ", 1)[1].split())
+    done = run(*result.stdout.rsplit("pkdp ", 1)[1].split())
     assert done.exit_code == 0, done.stderr
     assert "Köln" in done.stdout
 
@@ -284,7 +284,7 @@ def test_without_a_terminal_all_that_is_missing_is_said_with_a_command_that_work
 def test_the_first_run_passes_with_rows_of_nobody_several_cells_and_other_cells(folder):
     rows = "".join(f"2025-01-0{day},{unit},{town}\n" for day in (3, 6) for unit in ("a", "b", "") for town in "xyz")
     (folder / "log.csv").write_text(f"when,id,town\n{rows}", encoding="utf-8")
-    made = run(
+    result = run(
         "init",
         "log.csv",
         "--unit",
@@ -300,8 +300,8 @@ def test_the_first_run_passes_with_rows_of_nobody_several_cells_and_other_cells(
         "--cells-per-unit",
         "1",
     )
-    assert made.exit_code == 0, made.stderr
-    dry, words, all_dry = (words.split("\n")[0].split() for words in made.stdout.split("pkdp ")[-3:])
+    assert result.exit_code == 0, result.stderr
+    dry, words, all_dry = (words.split("\n")[0].split() for words in result.stdout.split("pkdp ")[-3:])
     assert dry == [*words, "--dry-run"]
     assert words == ["run", "log.toml", "--date", "2025-01-03"]
     assert all_dry == ["backfill", "log.toml", "--from", "2025-01-03", "--to", "2025-01-05", "--dry-run"]
@@ -315,10 +315,10 @@ def test_the_first_run_passes_with_rows_of_nobody_several_cells_and_other_cells(
 def test_a_late_file_publishes_nothing(folder):
     rows = "".join(f"2025-03-{day:02},p{day}\n" for day in range(3, 19))
     (folder / "log.csv").write_text(f"when,id\n{rows}", encoding="utf-8")
-    made = run("init", "log.csv", "--unit", "id", "--period", "when", "--every", "week", "--noise", "1")
-    assert made.exit_code == 0, made.stderr
-    assert "--date 2025-03-03" in made.stdout
-    assert "--from 2025-03-03 --to 2025-03-10 --dry-run" in made.stdout
+    result = run("init", "log.csv", "--unit", "id", "--period", "when", "--every", "week", "--noise", "1")
+    assert result.exit_code == 0, result.stderr
+    assert "--date 2025-03-03" in result.stdout
+    assert "--from 2025-03-03 --to 2025-03-10 --dry-run" in result.stdout
     job = tomllib.loads(Path("log.toml").read_text(encoding="utf-8"))
     assert job["checks"] == {"fresh": {"column": "when", "days": 1}}
     for day in ("2025-03-17", "2025-03-24"):  # half a week, and one of which there is nothing yet
@@ -331,17 +331,17 @@ def test_a_late_file_publishes_nothing(folder):
 
 
 def test_where_one_period_is_all_there_is_the_check_waits_as_a_comment(folder):
-    made = run("init", "besuche.csv", *CSV, *NOISED)
-    assert "nothing shows that it is complete" in " ".join(made.stdout.split())
+    result = run("init", "besuche.csv", *CSV, *NOISED)
+    assert "nothing shows that it is complete" in " ".join(result.stdout.split())
     text = Path("besuche.toml").read_text(encoding="utf-8")
     assert "checks" not in tomllib.loads(text)
     active = tomllib.loads(text.replace("# [checks]", "[checks]").replace("# fresh", "fresh"))
     assert active["checks"] == {"fresh": {"column": "tag", "days": 1}}
     (folder / "now.csv").write_text("when,id\n2027-01-01,1\n", encoding="utf-8")
     with clock_at(datetime(2026, 12, 31, 23, 30, tzinfo=UTC), "Pacific/Auckland"):
-        made = run("init", "now.csv", "--unit", "id", "--period", "when", "--every", "year", "--noise", "1")
-    assert made.exit_code == 0, made.stderr
-    assert "when that year is over" in made.stdout
+        result = run("init", "now.csv", "--unit", "id", "--period", "when", "--every", "year", "--noise", "1")
+    assert result.exit_code == 0, result.stderr
+    assert "when that year is over" in result.stdout
     assert "checks" in tomllib.loads(Path("now.toml").read_text(encoding="utf-8"))
 
 
@@ -350,23 +350,31 @@ def test_months_are_read_where_the_form_says_so(folder):
     (folder / "registry.csv").write_text("id,month\n1,2025-01\n2,2025-02\n", encoding="utf-8")
     how = ["init", "registry.csv", "--unit", "id", "--period", "month", "--noise", "1"]
     assert "another form: write --date-format %Y-%m." in run(*how).stderr
-    assert "write --every month in period, or longer" in run(*how, "--date-format", "%Y-%m").stderr
-    made = run(*how, "--date-format", "%Y-%m", "--every", "month")
-    assert made.exit_code == 0, made.stderr
-    assert made.stdout.rstrip().endswith("pkdp run registry.toml --date 2025-01-01")
+    assert "write --every month, or longer" in run(*how, "--date-format", "%Y-%m").stderr
+    result = run(*how, "--date-format", "%Y-%m", "--every", "month")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.rstrip().endswith("pkdp run registry.toml --date 2025-01-01")
     assert run("run", "registry.toml", "--date", "2025-01-31").exit_code == 0
+
+
+def test_a_form_of_dates_that_is_given_is_not_proposed_against_the_file(folder):
+    (folder / "registry.csv").write_text("id,month,day\n1,2025-01,2025-01-03\n", encoding="utf-8")
+    month = ["init", "registry.csv", "--date-format", "%Y-%m"]
+    assert "--period month --every month " in run(*month).stderr
+    wrong = run(*month, "--unit", "id", "--period", "day", "--every", "month", "--noise", "1")
+    assert (wrong.exit_code, "write --date-format %Y-%m-%d." in wrong.stderr) == (2, True)
 
 
 def test_both_orders_of_day_and_month_are_named(folder):
     (folder / "us.csv").write_text("id,when\n1,09/25/2025\n2,09/12/2025\n", encoding="utf-8")
     how = ["init", "us.csv", "--unit", "id", "--period", "when", "--noise", "1"]
-    told = run(*how).stderr
+    stderr = run(*how).stderr
     both = "--date-format %d/%m/%Y where the day comes first, or --date-format %m/%d/%Y where the month does."
-    assert both in told
+    assert both in stderr
     wrong = run(*how, "--date-format", "%d/%m/%Y")
     assert (wrong.exit_code, "write --date-format %m/%d/%Y where that is the order" in wrong.stderr) == (2, True)
     assert "--time-zone for times with an offset" in wrong.stderr
-    assert "25" not in (told + wrong.stderr).replace(str(folder), "")
+    assert "25" not in (stderr + wrong.stderr).replace(str(folder), "")
     assert run(*how, "--date-format", "%m/%d/%Y").exit_code == 0
     assert run("run", "us.toml", "--date", "2025-09-12").exit_code == 0
 
@@ -375,27 +383,27 @@ def test_dates_to_come_are_refused(folder):
     later = clock.today(None) + timedelta(40)
     (folder / "us.csv").write_text(f"id,when\n1,{later:%m/%d/%Y}\n2,01/02/2025\n", encoding="utf-8")
     how = ["init", "us.csv", "--unit", "id", "--period", "when", "--noise", "1", "--date-format", "%m/%d/%Y"]
-    told = run(*how)
-    assert (told.exit_code, "newest date in column 'when' lies in the future" in told.stderr) == (2, True)
-    assert "write --date-format %d/%m/%Y where that is the order" in told.stderr
-    assert str(later.year) not in told.stderr
+    refused = run(*how)
+    assert (refused.exit_code, "newest date in column 'when' lies in the future" in refused.stderr) == (2, True)
+    assert "write --date-format %d/%m/%Y where that is the order" in refused.stderr
+    assert str(later.year) not in refused.stderr
     assert not Path("us.toml").exists()
     assert run("init", "us.csv", *how[2:8], "--type", "when=text").exit_code == 2
 
 
 def test_a_wrong_column_or_form_of_dates_is_asked_again(folder, typed):
     typed("person", "person", "tag", "tag %m.%Y", "tag %d.%m.%Y", *[""] * 8)
-    made = run("init", "besuche.csv", *CSV[:4])
-    assert made.exit_code == 0, made.stderr
-    said = " ".join(made.stdout.split())
+    result = run("init", "besuche.csv", *CSV[:4])
+    assert result.exit_code == 0, result.stderr
+    said = " ".join(result.stdout.split())
     assert "write --date-format %d.%m.%Y. Name another column, or this one with the form of its dates" in said
     assert tomllib.loads(Path("besuche.toml").read_text(encoding="utf-8"))["source"]["date_format"] == "%d.%m.%Y"
     frame = pd.DataFrame({"person": ["a"], "n": [1], "tag": pd.to_datetime(["2999-01-01"]), "day": ["2025-01-01"]})
     frame.assign(day=pd.to_datetime(frame["day"])).to_parquet("visits.parquet")
     typed("person", "n", "tag", "day", *[""] * 8)
-    made = run("init", "visits.parquet")
-    assert made.exit_code == 0, made.stderr
-    said = " ".join(made.stdout.split())
+    result = run("init", "visits.parquet")
+    assert result.exit_code == 0, result.stderr
+    said = " ".join(result.stdout.split())
     assert "holds no dates or times" in said
     assert "lies in the future" in said
     assert "leave out rows of days to come. Name another column." in said
@@ -409,13 +417,13 @@ def test_a_job_that_would_be_refused_is_not_written(folder):
 
 
 def test_nobody_declares_an_attacker_before_records_are_argued_to_be_independent(folder, typed, monkeypatch):
-    asked = typed("person", "tag", "", "Stadt/Ort", "no", "yes", "back", "yes", "2", *[""] * 5)
-    made = run("init", "besuche.csv", *CSV)
-    assert made.exit_code == 0, made.stderr
+    questions = typed("person", "tag", "", "Stadt/Ort", "no", "yes", "back", "yes", "2", *[""] * 5)
+    result = run("init", "besuche.csv", *CSV)
+    assert result.exit_code == 0, result.stderr
     before = ["init_unit", "init_period", "init_every", "init_by", "init_noised"]
-    assert asked[:6] == [*before, "init_dependent"]
-    assert asked[6:12] == [*before, "init_cells_per_unit"]  # after back, those before have their answers
-    said = " ".join(made.stdout.split())
+    assert questions[:6] == [*before, "init_dependent"]
+    assert questions[6:12] == [*before, "init_cells_per_unit"]  # after back, those before have their answers
+    said = " ".join(result.stdout.split())
     assert "Then a threshold hides nobody" in said
     assert all(word in said for word in ("household", "allow noise", "docs/correlated.md"))
     assert "attacker" not in tomllib.loads(Path("besuche.toml").read_text(encoding="utf-8"))
@@ -432,10 +440,10 @@ def test_with_noise_a_person_counts_in_as_many_cells_as_is_said(folder, cells, e
     rows = "".join(f"2025-03-{day:02},p{number},{town}\n" for day in (3, 4) for number in range(40) for town in "xyz")
     (folder / "log.csv").write_text(f"when,id,town\n{rows}", encoding="utf-8")
     how = ["init", "log.csv", "--unit", "id", "--period", "when", "--by", "town", "--noise", "50"]
-    told = run(*how)
-    assert (told.exit_code, "give --cells-per-unit." in told.stderr) == (2, True)
-    made = run(*how, "--cells-per-unit", cells)
-    assert made.exit_code == 0, made.stderr
+    refused = run(*how)
+    assert (refused.exit_code, "give --cells-per-unit." in refused.stderr) == (2, True)
+    result = run(*how, "--cells-per-unit", cells)
+    assert result.exit_code == 0, result.stderr
     text = Path("log.toml").read_text(encoding="utf-8")
     assert "the others fall short by that" in text
     assert ("one_cell" in tomllib.loads(text), "cells_per_unit" in text) == (cells == 1, cells > 1)
@@ -447,8 +455,8 @@ def test_with_noise_a_person_counts_in_as_many_cells_as_is_said(folder, cells, e
 @thinned(2)
 @pytest.mark.parametrize(("epsilon", "cells"), spread(4, [0.1, 0.3, 1.0, 2.5], [1, 2, 3, 7]))
 def test_the_noise_of_all_cells_of_a_person_is_what_was_asked_for(folder, epsilon, cells):
-    made = run("init", "besuche.csv", *CSV, *NOISED[:6], "--noise", epsilon, "--cells-per-unit", cells)
-    assert made.exit_code == 0, made.stderr
+    result = run("init", "besuche.csv", *CSV, *NOISED[:6], "--noise", epsilon, "--cells-per-unit", cells)
+    assert result.exit_code == 0, result.stderr
     (release,) = load_job("besuche.toml").release
     certificate = pkdp.certify(release.mechanism, pkdp.AttackerModel())
     assert release.mechanism.cells_per_unit == cells
@@ -459,22 +467,22 @@ def test_the_first_date_column_is_proposed_and_no_number_as_a_cell(folder, typed
     rows = "".join(f"p{number},{number % 7},1.5,{number % 28 + 1:02}/02/2025,01/03/2025,x\n" for number in range(60))
     (folder / "log.csv").write_text(f"id,age,score,injured,seen,kind\n{rows}", encoding="utf-8")
     monkeypatch.setattr(init_answers, "at_a_terminal", lambda: False)
-    told = run("init", "log.csv").stderr
-    assert "'injured' says of which day a row is and people are counted by 'kind'" in told
-    assert "--period injured --by kind --noise 1 --cells-per-unit 1 --date-format %d/%m/%Y" in told
+    stderr = run("init", "log.csv").stderr
+    assert "'injured' says of which day a row is and people are counted by 'kind'" in stderr
+    assert "--period injured --by kind --noise 1 --cells-per-unit 1 --date-format %d/%m/%Y" in stderr
     monkeypatch.setattr(init_answers, "at_a_terminal", lambda: True)
     typed("id", "", "week", "kind", "", "1", *[""] * 5)
-    made = run("init", "log.csv")
-    assert made.exit_code == 0, made.stderr
+    result = run("init", "log.csv")
+    assert result.exit_code == 0, result.stderr
     job = tomllib.loads(Path("log.toml").read_text(encoding="utf-8"))
     assert (job["period"]["column"], job["source"]["date_format"]) == ("injured", "%d/%m/%Y")
 
 
 def test_nothing_is_proposed_where_nothing_speaks_for_it(folder):
     (folder / "people.csv").write_text("id,age,score\na,3,1.5\n", encoding="utf-8")
-    told = run("init", "people.csv").stderr
-    assert "this would do, with the column that says of which day a row is" in told
-    assert told.rstrip().endswith("pkdp init people.csv --unit id --period COLUMN --noise 1")
+    stderr = run("init", "people.csv").stderr
+    assert "this would do, with the column that says of which day a row is" in stderr
+    assert stderr.rstrip().endswith("pkdp init people.csv --unit id --period COLUMN --noise 1")
     pd.DataFrame({"id": ["a"], "age": [3]}).to_parquet("people.parquet")
     assert "no column holds dates or times" in run("init", "people.parquet").stderr
     day = pd.to_datetime(["2025-01-01"])
@@ -497,8 +505,8 @@ def test_the_machines_zone_is_written_and_times_are_read_as_they_are_written(fol
     (folder / "log.csv").write_text(f"when,id\n{rows}", encoding="utf-8")
     for zone, expected in (("Pacific/Auckland", "Pacific/Auckland"), (None, "UTC" if kind == "instant" else None)):
         monkeypatch.setattr(clock, "machine_zone", lambda zone=zone: zone)
-        made = run("init", "log.csv", "--unit", "id", "--period", "when", "--noise", "1", "--force")
-        assert made.exit_code == 0, made.stderr
+        result = run("init", "log.csv", "--unit", "id", "--period", "when", "--noise", "1", "--force")
+        assert result.exit_code == 0, result.stderr
         job = tomllib.loads(Path("log.toml").read_text(encoding="utf-8"))
         assert job["source"]["types"] == {"when": kind}
         assert job["period"].get("time_zone") == (expected if zoned else None)
@@ -510,8 +518,8 @@ def test_two_jobs_of_one_file_have_folders_of_their_own_and_one_ledger(folder):
     for name in ("a", "b"):
         by = ["--by", "Stadt/Ort"] if name == "a" else []
         cells = ["--cells-per-unit", "1"] if name == "a" else []
-        made = run("init", "besuche.csv", *CSV, *NOISED[:4], *by, "--noise", "1", *cells, "--job", f"{name}.toml")
-        assert made.exit_code == 0, made.stderr
+        result = run("init", "besuche.csv", *CSV, *NOISED[:4], *by, "--noise", "1", *cells, "--job", f"{name}.toml")
+        assert result.exit_code == 0, result.stderr
         done = run("run", f"{name}.toml", "--date", "2025-02-02")
         assert done.exit_code == 0, done.stderr
     assert "2 releases together: private at ε = 2" in " ".join(done.stdout.split())
@@ -522,14 +530,14 @@ def test_two_jobs_of_one_file_have_folders_of_their_own_and_one_ledger(folder):
 def test_an_answer_that_cannot_be_is_asked_again_before_the_next_question(folder, typed):
     rows = "".join(f"2025-{month:02},p{month},x,y\n" for month in range(1, 9))
     (folder / "log.csv").write_text(f"month,id,count,town\n{rows}", encoding="utf-8")
-    asked = typed("id", "", "day", "month", "count", "town", "yes", "101", "2", "0.9", "0.5", "1", *[""] * 3)
-    made = run("init", "log.csv")
-    assert made.exit_code == 0, made.stderr
+    questions = typed("id", "", "day", "month", "count", "town", "yes", "101", "2", "0.9", "0.5", "1", *[""] * 3)
+    result = run("init", "log.csv")
+    assert result.exit_code == 0, result.stderr
     names = ["init_unit", "init_period", "init_every", "init_by", "init_noised", "init_cells_per_unit", "init_noise"]
-    assert asked == [*names, "init_budget", "Title", "Publisher", "Contact"]
-    said = " ".join(made.stdout.split())
-    for told in ("a value is a whole month", 'a column "count"', "must be at most 100", "would exceed the budget"):
-        assert said.count(told) == 1, told
+    assert questions == [*names, "init_budget", "Title", "Publisher", "Contact"]
+    said = " ".join(result.stdout.split())
+    for message in ("a value is a whole month", 'a column "count"', "must be at most 100", "would exceed the budget"):
+        assert said.count(message) == 1, message
     assert "declare a larger budget" in said
     assert "job file 'log.toml' cannot be used" not in said
 
@@ -538,9 +546,9 @@ def test_a_ledger_that_refuses_is_said_where_another_answer_helps(folder, typed)
     assert run("init", "besuche.csv", *CSV, *NOISED, "--job", "a.toml").exit_code == 0
     assert run("run", "a.toml", "--date", "2025-02-02").exit_code == 0
     typed(*("person", "tag", "", "Stadt/Ort", "no", "no", "20%", "0", "", *["back"] * 4, "yes", "1"), *[""] * 5)
-    made = run("init", "besuche.csv", *CSV, "--job", "b.toml")
-    assert made.exit_code == 0, made.stderr
-    said = " ".join(made.stdout.split())
+    result = run("init", "besuche.csv", *CSV, "--job", "b.toml")
+    assert result.exit_code == 0, result.stderr
+    said = " ".join(result.stdout.split())
     assert "are two releases about the same people" in said
     assert "--evidence bounded_dependence:EPSILON,DELTA" in said
     assert "first [table]" not in said
@@ -574,8 +582,8 @@ WRONG = [
 
 
 @thinned(4)
-@pytest.mark.parametrize(("words", "told"), WRONG)
-def test_what_is_wrong_is_one_clear_error_and_nothing_is_written(folder, words, told):
+@pytest.mark.parametrize(("words", "message"), WRONG)
+def test_what_is_wrong_is_one_clear_error_and_nothing_is_written(folder, words, message):
     (folder / "there.toml").write_text("mine", encoding="utf-8")
     frame = pd.DataFrame({"person": ["a"], "n": [1], "day": pd.to_datetime(["2025-01-01"])})
     frame.to_parquet(folder / "numbers.parquet")
@@ -584,10 +592,10 @@ def test_what_is_wrong_is_one_clear_error_and_nothing_is_written(folder, words, 
     done = run("init", *words)
     assert done.exit_code == (4 if "no k hides who" in done.stderr else 2)
     assert "protects=" not in done.stderr
-    assert told in done.stderr
+    assert message in done.stderr
     assert sorted(folder.iterdir()) == before
     assert (folder / "there.toml").read_text(encoding="utf-8") == "mine"
-    if "exists: " in told:
+    if "exists: " in message:
         assert run("init", *words, "--force").exit_code == 0
 
 
@@ -604,8 +612,8 @@ def ages(folder):
 
 
 def test_numbers_and_days_are_counted_in_groups_that_are_given(ages):
-    made = run("init", *OF_AGES, "--by", "age", "--bins", "age=0,18,40")
-    assert made.exit_code == 0, made.stderr
+    result = run("init", *OF_AGES, "--by", "age", "--bins", "age=0,18,40")
+    assert result.exit_code == 0, result.stderr
     job = tomllib.loads(Path("ages.toml").read_text(encoding="utf-8"))
     (release,) = job["release"]
     assert job["source"]["types"] == {"age": "real", "seen": "date"}
@@ -615,8 +623,10 @@ def test_numbers_and_days_are_counted_in_groups_that_are_given(ages):
     )
     done = run("run", "ages.toml", "--date", "2025-02-01")
     assert done.exit_code in (0, 3), done.stderr  # no later row shows that the day is complete
-    made = run("init", *OF_AGES, "--by", "age", "--by", "born", "--bins", "born=year", "--bins", "age=0,18", "--force")
-    assert made.exit_code == 0, made.stderr
+    result = run(
+        "init", *OF_AGES, "--by", "age", "--by", "born", "--bins", "born=year", "--bins", "age=0,18", "--force"
+    )
+    assert result.exit_code == 0, result.stderr
     (release,) = tomllib.loads(Path("ages.toml").read_text(encoding="utf-8"))["release"]
     assert release["by"] == [{"column": "age", "bins": [0, 18]}, {"column": "born", "bins": "year"}]
     assert "domain" not in release
@@ -631,18 +641,18 @@ def test_numbers_and_days_are_counted_in_groups_that_are_given(ages):
 
 
 def test_groups_are_offered_with_round_edges_and_never_chosen_from_the_data(ages, typed, monkeypatch):
-    made = run("init", *OF_AGES, "--by", "age")
-    assert made.exit_code == 0, made.stderr
+    result = run("init", *OF_AGES, "--by", "age")
+    assert result.exit_code == 0, result.stderr
     assert '# age: each value is a cell; in groups it is { column = "age", bins = [0, 18, 40, 65] }' in Path(
         "ages.toml"
     ).read_text(encoding="utf-8")
     monkeypatch.setattr(init_answers, "at_a_terminal", lambda: False)
     assert "--bins age=0,18,40,65" in run("init", "ages.csv", "--by", "age", "--noise", "1", "--force").stderr
     monkeypatch.setattr(init_answers, "at_a_terminal", lambda: True)
-    asked = typed("id", "seen", "", "age, born", "0,30", "", "", "1", *[""] * 5)
-    made = run("init", "ages.csv", "--force")
-    assert made.exit_code == 0, made.stderr
-    assert asked.count("init_bins") == 2
+    questions = typed("id", "seen", "", "age, born", "0,30", "", "", "1", *[""] * 5)
+    result = run("init", "ages.csv", "--force")
+    assert result.exit_code == 0, result.stderr
+    assert questions.count("init_bins") == 2
     (release,) = tomllib.loads(Path("ages.toml").read_text(encoding="utf-8"))["release"]
     assert release["by"] == [{"column": "age", "bins": [0, 30]}, {"column": "born", "bins": "month"}]
     typed("id", "seen", "", "age", "none", "", "1", *[""] * 5)

@@ -93,6 +93,18 @@ def test_a_workbook_as_openpyxl_reads_it(files, release) -> None:
     assert release.certificate.sentence() in notes
 
 
+def test_rows_of_notes_are_as_high_as_their_text(files, release, noised) -> None:
+    pixel_width = pytest.importorskip("xlsxwriter.utility").xl_pixel_width
+    for name in ("release", "noised"):
+        sheet = openpyxl.load_workbook(files / f"{name}.xlsx")["Notes"]
+        for row in range(3, sheet.max_row + 1):
+            lines = [""]
+            for word in sheet.cell(row, 2).value.split():
+                line = f"{lines[-1]} {word}".strip()
+                lines[-1:] = [line] if pixel_width(line) <= pixel_width("0" * 80) else [lines[-1], word]
+            assert len(lines) <= (sheet.row_dimensions[row].height or 15) / 15 <= len(lines) + 1
+
+
 def test_noised_counts_stay_numbers_in_a_workbook(files, noised) -> None:
     _, (_, *rows) = table_rows(files / "noised.xlsx")
     for (_, cell), (count, exact) in zip(rows, noised.table[["count", "exact"]].itertuples(index=False), strict=True):
@@ -197,3 +209,62 @@ def test_keys_that_are_too_long_for_a_cell_are_cut_and_told_apart(tmp_path) -> N
     assert list(map(len, keys)) == [32_767, 32_767]
     assert keys[0] != keys[1]
     long.to_csv(tmp_path / "long.csv")
+
+
+DOMAIN = {"region": ["N", "S"], "sex": ["f", "m", "Total"]}
+
+
+def crossed(sexes=DOMAIN["sex"], **rules):
+    """Return a release of numbers by region and sex, of which the smallest are 1 and 0."""
+    numbers = zip([(region, sex) for region in DOMAIN["region"] for sex in sexes], [7, 5, 1, 2, 6, 0], strict=True)
+    frame = pd.DataFrame([cell for cell, number in numbers for _ in range(number)], columns=["region", "sex"])
+    return frame.assign(person=range(len(frame))).pkdp.histogram(
+        ["region", "sex"], unit="person", domain={"region": DOMAIN["region"], "sex": sexes}, **rules
+    )
+
+
+def sheet_rows(path, name):
+    """Return the values of a sheet's table, in rows, and the number formats of its last row."""
+    sheet = openpyxl.load_workbook(path)[name]
+    (table,) = sheet.tables.values()
+    rows = sheet[table.ref]
+    return [[cell.value for cell in row] for row in rows], [cell.number_format for cell in rows[-1]]
+
+
+@pytest.mark.parametrize("rules", [{"k": 3}, {"k": 5, "below": "noise", "noise": pkdp.GeometricNoise(1.0)}])
+def test_a_workbook_has_the_cross_table(tmp_path, rules) -> None:
+    release = crossed(["f", "m", None], attacker=ATTACKER, **rules)
+    release.to_excel(tmp_path / "x.xlsx", suppressed="c")
+    rows, formats = sheet_rows(tmp_path / "x.xlsx", "Cross-table 1")
+    expected = release.crosstab("region", "sex", margins=True, suppressed="c")
+    assert rows[0] == ["region", "f", "m", "(missing)", "Total"]
+    for (label, *cells), (name, values) in zip(rows[1:], expected.iterrows(), strict=True):
+        assert label == name
+        # What is marked as noised is a number that is shown so.
+        assert cells == [
+            int(value[2:]) if isinstance(value, str) and value.startswith("≈") else value for value in values
+        ]
+    assert formats[-1] == ('"≈ "#,##0;"≈ "-#,##0' if "below" in rules else "#,##0")
+
+
+def test_there_is_no_cross_table_where_a_value_has_the_margins_name_or_of_one_column(tmp_path, files) -> None:
+    crossed(attacker=ATTACKER, k=3).to_excel(tmp_path / "x.xlsx")
+    for path in (tmp_path / "x.xlsx", files / "release.xlsx"):
+        assert openpyxl.load_workbook(path).sheetnames == ["Cover", "Notes", "Table 1"]
+
+
+def test_a_workbook_has_the_estimates_that_are_printed(tmp_path, release) -> None:
+    sampled = crossed(attacker=pkdp.AttackerModel(sampled=0.1), k=6, target=None)
+    weights = {"region": {"N": 10, "S": 20}}
+    for columns, frame in ((True, sampled.estimate()), (weights, sampled.weighted(weights, ["region", "sex"]))):
+        sampled.to_excel(tmp_path / "x.xlsx", estimates=columns)
+        (header, *rows), _ = sheet_rows(tmp_path / "x.xlsx", "Table 1")
+        assert header == ["region", "sex", "count", *frame.columns[2:]]
+        for row, values in zip(rows, frame.itertuples(index=False), strict=True):
+            expected = ["not known" if pd.isna(value) else pytest.approx(value) for value in values[2:]]
+            assert row == [*values[:2], row[2], *expected]
+    with pytest.raises(pkdp.ArgumentError, match="sample"):
+        release.to_excel(tmp_path / "no.xlsx", estimates=True)
+    with pytest.raises(pkdp.ArgumentError, match="weights"):
+        release.to_excel(tmp_path / "no.xlsx", estimates=1.5)
+    assert not (tmp_path / "no.xlsx").exists()

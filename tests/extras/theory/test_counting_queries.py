@@ -47,17 +47,17 @@ def test_it_is_a_value():
 
 
 def test_functions_are_asked_about_the_domain_and_nothing_else():
-    seen = []
+    evaluated = []
 
     def young(record):
-        seen.append(dict(record))
+        evaluated.append(dict(record))
         return record["age"] == "<65"
 
     family = pkdp.CountingQueries.over(DOMAIN, {"young": young})
-    assert seen == [dict(zip(DOMAIN, values, strict=True)) for values in product(*DOMAIN.values())]
+    assert evaluated == [dict(zip(DOMAIN, values, strict=True)) for values in product(*DOMAIN.values())]
     family.sensitivity("value")
     family.where("young")
-    assert len(seen) == 4
+    assert len(evaluated) == 4
 
 
 def test_the_sensitivity_of_some_families():
@@ -88,8 +88,8 @@ def test_the_sensitivity_is_the_largest_change_of_any_two_lives(data):
     def answers(record):
         return [record in counted for counted in queries.values()]
 
-    def apart(one, other):
-        return sum(abs(a - b) for a, b in zip(answers(one), answers(other), strict=True))
+    def apart(first, second):
+        return sum(abs(a - b) for a, b in zip(answers(first), answers(second), strict=True))
 
     lives = [None, *records]
     presence = max(apart(record, None) for record in records)
@@ -128,8 +128,8 @@ def test_many_records_are_compared_quickly_and_exactly():
     )
     # Columns are free of each other, so the largest changes add up column by column.
     expected = {"presence": 0, "value": 0}
-    for at, column in enumerate(columns):
-        rows = [[value in members[f"q{j}"] for j in range(at, 9, 3)] for value in domain[column]]
+    for index, column in enumerate(columns):
+        rows = [[value in members[f"q{j}"] for j in range(index, 9, 3)] for value in domain[column]]
         expected["presence"] += max(map(sum, rows))
         expected["value"] += max(sum(a != b for a, b in zip(r, s, strict=True)) for r in rows for s in rows)
     assert family.sensitivity() == expected["presence"]
@@ -152,8 +152,8 @@ def test_a_question_is_written_as_a_query_that_counts_records_of_the_domain_only
     frame = pd.DataFrame([*records, *strange], columns=list(domain))
     noise = pkdp.GeometricNoise(50.0)
     for name, members in family.counted:
-        found = frame.query(family.where(name))
-        assert set(found.itertuples(index=False, name=None)) == set(members)
+        selected = frame.query(family.where(name))
+        assert set(selected.itertuples(index=False, name=None)) == set(members)
         release = frame.pkdp.count(family.where(name), unit=pkdp.EACH_ROW, noise=noise, attacker=pkdp.AttackerModel())
         assert release.table["count"].tolist() == [len(members)]
 

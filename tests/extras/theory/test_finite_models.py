@@ -242,8 +242,11 @@ def test_no_smaller_number_will_do_and_one_parameter_for_each_person_gives_the_s
             shown = tuple(total(values) for total in totals)
             joint[values[0]][shown] = joint[values[0]].get(shown, 0) + 4 * chance
         chances = [
-            [(factor, pushed(joint[one], same)[o]) for o, factor in dependency(joint[one], joint[other], 1).items()]
-            for one, other in permutations(joint, 2)
+            [
+                (factor, pushed(joint[life], same)[o])
+                for o, factor in dependency(joint[life], joint[other_life], 1).items()
+            ]
+            for life, other_life in permutations(joint, 2)
         ]
 
         def beyond(growth, chances=chances):
@@ -288,7 +291,7 @@ def test_noise_and_knowledge_are_parts_of_the_model():
 def closeness(law):
     """Return the least e^c with every chance of day 2 given day 1 within e^±c of its own value."""
     days = [pushed(law, lambda o, n=n: o[n]) for n in (0, 1)]
-    ratios = [chance / (days[0][one] * days[1][other]) for (one, other), chance in law.items()]
+    ratios = [chance / (days[0][first] * days[1][second]) for (first, second), chance in law.items()]
     return max(max(ratio, 1 / ratio) for ratio in ratios)
 
 
@@ -307,7 +310,7 @@ def test_example_9_any_number_of_people_stay_below_four_times_c(examples):
         ]
         model = model_of(people, 2)
         for lives in permutations(product((0, 1), repeat=2), 2):
-            differ = sum(one != other for one, other in zip(*lives, strict=True))
+            differ = sum(first != second for first, second in zip(*lives, strict=True))
             computed = bounded_dependence(model, shown, target, lives=[lives])
             assert computed.epsilon <= bounds[differ == 2].epsilon
 
@@ -345,7 +348,7 @@ def test_what_people_do_given_their_own_past_is_no_evidence_for_three_days():
     alone = {(*days, last): chance / 2 for days, chance in sticky(Fraction(11, 20), 2).items() for last in (0, 1)}
     assert bounded_dependence(model_of([alone] * 4, 3), counts(3), target).epsilon == two.epsilon
     # Two coins and whether they differ: every two days are independent, three exact counts give the target away.
-    parity = {(one, other, one ^ other): Fraction(1, 4) for one, other in product((0, 1), repeat=2)}
+    parity = {(first, second, first ^ second): Fraction(1, 4) for first, second in product((0, 1), repeat=2)}
     model = model_of([parity] * 3, 3)
     for pair in combinations(range(3), 2):
         evidence = bounded_dependence(model, [counts(3)[day] for day in pair], target, lives=[((1, 0, 0), (0, 0, 0))])

@@ -20,14 +20,14 @@ def coin(weight, chance=HALF):
     return {0: 1 - chance, weight: chance}
 
 
-def law_of(people, told=lambda record: record):
+def law_of(people, contribution=lambda record: record):
     """Return the exact law of the sum of what people's records contribute; contributions may be tuples."""
     law = {None: Fraction(1)}
     for person in people:
         grown = {}
         for total, weight in law.items():
             for record, chance in person.items():
-                after = _plus(total, told(record))
+                after = _plus(total, contribution(record))
                 grown[after] = grown.get(after, Fraction(0)) + weight * chance
         law = grown
     return law
@@ -39,13 +39,13 @@ def _plus(total, more):
     return tuple(map(sum, zip(total, more, strict=True))) if isinstance(more, tuple) else total + more
 
 
-def divergence(people, lives, growth, told=lambda record: record):
+def divergence(people, lives, growth, contribution=lambda record: record):
     """Return the exact δ at ε = ln(growth), the worse order, of what is told about all of them and the target."""
-    others = law_of(people, told)
-    one, other = ({_plus(total, told(life)): chance for total, chance in others.items()} for life in lives)
+    others = law_of(people, contribution)
+    law, other_law = ({_plus(total, contribution(life)): chance for total, chance in others.items()} for life in lives)
     return max(
         sum(max(Fraction(0), p - growth * second.get(o, Fraction(0))) for o, p in first.items())
-        for first, second in ((one, other), (other, one))
+        for first, second in ((law, other_law), (other_law, law))
     )
 
 
@@ -68,14 +68,14 @@ def test_whatever_the_known_people_answer_the_divergence_is_the_same(seed):
     weights = [int(w) for w in rng.integers(1, 6, 5)]
     unknown = [coin(w, drawn_chance(rng, Fraction(1, 10), Fraction(9, 10))) for w in weights[:3]]
     for growth in GROWTHS:
-        found = {
+        deltas = {
             divergence([*unknown, {a: Fraction(1)}, {b: Fraction(1)}], (4, 0), growth)
             for a, b in product((0, weights[3]), (0, weights[4]))
         }
-        assert len(found) == 1
+        assert len(deltas) == 1
         # It says nothing about how large that is.
         hidden = divergence([*unknown, coin(weights[3]), coin(weights[4])], (4, 0), growth)
-        assert hidden <= found.pop()
+        assert hidden <= deltas.pop()
 
 
 # What holds
@@ -130,8 +130,8 @@ def test_counts_by_weight_class_together_tell_no_more_than_the_smallest_class(se
     for growth in GROWTHS:
         for weight in sizes:
             lives = ((weight, 1), (weight, 0))
-            told = divergence(people, lives, growth, by_class)
-            assert divergence(people, lives, growth, weighted) <= told <= certified(total, growth)
+            delta_by_class = divergence(people, lives, growth, by_class)
+            assert divergence(people, lives, growth, weighted) <= delta_by_class <= certified(total, growth)
 
 
 def test_the_sum_follows_from_the_counts_by_class():
@@ -159,10 +159,10 @@ MEANS = {
 
 
 def _exponent(value, prime):
-    found = 0
+    exponent = 0
     while value % prime == 0:
-        value, found = value // prime, found + 1
-    return found
+        value, exponent = value // prime, exponent + 1
+    return exponent
 
 
 @thinned(4)
@@ -183,7 +183,7 @@ def test_no_mean_of_numbers_from_a_list_tells_more_than_their_histogram_is_certi
     certificate = pkdp.certify(pkdp.Histogram(), attacker, protects="value")
 
     def histogram(value):
-        return tuple(int(value == one) for one in values)
+        return tuple(int(value == number) for number in values)
 
     lives = (values[0], values[-1])
     for growth in GROWTHS:

@@ -100,10 +100,11 @@ def opened(path: str | os.PathLike[str], rows: int) -> Opened:
         inside = None if text.startswith("{") else view("report.carried")(text)
         document = read_json(text if inside is None else inside[0])
     except (ArgumentError, UnicodeError) as error:
-        raise ArgumentError(
-            f"{name!r} is neither a release (Parquet) nor a certificate (JSON) nor a report that carries its content: "
-            f"{_why(error)}"
-        ) from None
+        why = _why(error)
+        if Path(path).suffix.lower() in (".csv", ".xlsx"):
+            why = "a CSV file or workbook carries no certificate; verify the Parquet file of the same table."
+        words = f"{name!r} is no release (Parquet), certificate (JSON) or report with its content: {why}"
+        raise ArgumentError(words) from None
     schema = document.get("schema") if isinstance(document, dict) else None
     if inside is None and schema == "pkdp-certificate/1":
         return Opened(kind="certificate", name=name, content=content, document=document)

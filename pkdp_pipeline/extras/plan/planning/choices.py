@@ -187,6 +187,8 @@ def choices(
             'pkdp_pipeline.planning.PublicCounts.of({"North": 120}, source="the census of 2011").'
         )
     bare, anyone = bare_mechanism(kind, cells_per_unit), model.against_anyone()
+    if isinstance(bare, Histogram) and declared_cells and counts is not None:
+        model.check_cells(len(counts.counts), cells_per_unit)
     goal = replace(goal, cells_per_unit=cells_per_unit)
     from_data = isinstance(bare, Histogram) and not declared_cells  # then noise needs a threshold
     options: list[Choice] = []

@@ -27,10 +27,10 @@ def test_the_matching_attacker_reaches_an_exact_theorem_and_finds_a_lowered_numb
     attained = Fraction(0)
     for crowd in matching(certificate, epsilon):
         assert is_admitted(crowd, certificate)
-        found = enumerated(certificate.mechanism, crowd, epsilon)
-        assert found is not None
-        assert found.lower <= Fraction(delta)
-        attained = max(attained, found.lower)
+        bounds = enumerated(certificate.mechanism, crowd, epsilon)
+        assert bounds is not None
+        assert bounds.lower <= Fraction(delta)
+        attained = max(attained, bounds.lower)
     # The certified number is sound, and nine tenths of it would not be.
     assert attained > Fraction(0.99 * delta)
 
@@ -47,8 +47,8 @@ def test_no_admitted_crowd_tells_more_than_is_certified(
     start = data.draw(st.integers(0, 7))
     for crowd in listed[start::8]:
         assert is_admitted(crowd, certificate)
-        found = enumerated(certificate.mechanism, crowd, epsilon)
-        assert found is None or found.lower <= delta, crowd
+        bounds = enumerated(certificate.mechanism, crowd, epsilon)
+        assert bounds is None or bounds.lower <= delta, crowd
 
 
 @thinned(2)
@@ -61,9 +61,9 @@ def test_nobody_who_knows_everybody_exceeds_the_worst_case(family: str) -> None:
             continue
         for crowd in knowing_all(certificate):
             for epsilon in (0.0, 0.7, 2.5):
-                found = enumerated(certificate.mechanism, crowd, epsilon)
-                assert found is not None
-                assert found.lower <= Fraction(certificate.worst_case.delta(epsilon))
+                bounds = enumerated(certificate.mechanism, crowd, epsilon)
+                assert bounds is not None
+                assert bounds.lower <= Fraction(certificate.worst_case.delta(epsilon))
                 checked += 1
     assert checked > 20
 
@@ -97,12 +97,12 @@ def test_whoever_breaks_the_declaration_is_not_admitted() -> None:
     assert not _admits({"p_max": 0.3, "p_min": 0.2, "unknown": 11}, ten, count)
     assert not _admits({"p_max": 0.4, "p_min": 0.35, "unknown": 2}, ten, count)
     assert _admits({"p_max": 0.3, "unknown_max": 10}, replace(ten, unknown=(*ten.unknown, _absent(50))), count)
-    seen = replace(ten, known=(Group(people=2, chances=(0.3,)),))
-    assert _admits({"p_max": 0.3, "known": 2}, seen, count)
-    assert not _admits({"p_max": 0.3, "known": 1}, seen, count)
-    held = replace(ten, controlled=(2,))
-    assert _admits({"p_max": 0.3, "known": 2, "influence": "active"}, held, count)
-    assert not _admits({"p_max": 0.3, "known": 2}, held, count)
+    with_known = replace(ten, known=(Group(people=2, chances=(0.3,)),))
+    assert _admits({"p_max": 0.3, "known": 2}, with_known, count)
+    assert not _admits({"p_max": 0.3, "known": 1}, with_known, count)
+    with_controlled = replace(ten, controlled=(2,))
+    assert _admits({"p_max": 0.3, "known": 2, "influence": "active"}, with_controlled, count)
+    assert not _admits({"p_max": 0.3, "known": 2}, with_controlled, count)
     # p_max of a table is conditional: a third each, absent a third, is 1/2 told "this cell or absent".
     thirds = Crowd(cells=2, unknown=(Group(people=4, chances=(0.33, 0.33)),), first=0, second=1)
     assert _admits({"p_max": 0.5}, thirds, table, "value")

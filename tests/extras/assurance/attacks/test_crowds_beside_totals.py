@@ -30,7 +30,7 @@ def test_the_total_is_enumerated_as_the_oracle_has_it(seed: int) -> None:
     k = int(rng.integers(1, 4)) if rng.random() < 0.8 else None
     cells, m, b = int(rng.integers(1, 3)) if noise else 3, int(rng.integers(0, 3)), int(rng.integers(0, 2))
     chances = rng.dirichlet([1] * (cells + 1), m + b)[:, :cells].tolist()
-    held = (0,) * cells if b else tuple(rng.integers(0, 2, cells).tolist())
+    controlled = (0,) * cells if b else tuple(rng.integers(0, 2, cells).tolist())
     value = cells > 1 and rng.random() < 0.6
     people = [Group(people=1, chances=tuple(row)) for row in chances]
     second = 1 if value else None
@@ -38,7 +38,7 @@ def test_the_total_is_enumerated_as_the_oracle_has_it(seed: int) -> None:
         cells=cells,
         unknown=tuple(people[:m]),
         known=tuple(people[m:]),
-        controlled=held,
+        controlled=controlled,
         second=second,
         sees_total=True,
     )
@@ -47,19 +47,19 @@ def test_the_total_is_enumerated_as_the_oracle_has_it(seed: int) -> None:
         alpha = None if noise is None else exact_exp(-noise)
         shown = shown_table(k, alpha, release, top=m + b + 2)
         growth = exact_exp(epsilon)
-        wanted = joint_losses_with(rows[:m], held, (0, second), growth, shown, total_present, rows[m:])
+        wanted = joint_losses_with(rows[:m], controlled, (0, second), growth, shown, total_present, rows[m:])
     mechanism = pkdp.Histogram(
         k=k, noise=None if noise is None else pkdp.GeometricNoise(noise), release_threshold=release
     )
     for each, loss in zip((crowd, crowd.reversed()), wanted, strict=True):
-        found = enumerated(mechanism, each, epsilon)
-        assert found is not None
-        assert found.lower <= found.upper
-        assert float(found.lower) == pytest.approx(float(flint.arb(loss).mid()), rel=1e-12, abs=1e-18)
+        bounds = enumerated(mechanism, each, epsilon)
+        assert bounds is not None
+        assert bounds.lower <= bounds.upper
+        assert float(bounds.lower) == pytest.approx(float(flint.arb(loss).mid()), rel=1e-12, abs=1e-18)
         # Who is told more learns no less.
         without = enumerated(mechanism, replace(each, sees_total=False), epsilon)
         assert without is not None
-        assert without.lower <= found.upper
+        assert without.lower <= bounds.upper
 
 
 CERTIFIED = {
@@ -78,10 +78,10 @@ def test_what_is_certified_beside_the_total_is_reached_and_not_exceeded(name: st
     for crowd in listed[:40]:
         assert crowd.sees_total
         assert is_admitted(crowd, certificate)
-        found = enumerated(mechanism, crowd, 0.5)
-        assert found is not None
-        assert found.lower <= delta
-        attained = max(attained, found.lower)
+        bounds = enumerated(mechanism, crowd, 0.5)
+        assert bounds is not None
+        assert bounds.lower <= delta
+        attained = max(attained, bounds.lower)
     assert attained > Fraction(99, 100) * delta
 
 
@@ -90,14 +90,14 @@ def test_a_number_certified_without_the_total_is_exceeded_with_it() -> None:
     plain = pkdp.certify(pkdp.Histogram(k=6), pkdp.AttackerModel(p_max=0.4), protects="value")
     exceeded = False
     for crowd in matching(plain, 1.0):
-        told = enumerated(plain.mechanism, replace(crowd, sees_total=True), 1.0)
-        exceeded = exceeded or (told is not None and told.lower > Fraction(plain.delta(1.0)))
+        bounds = enumerated(plain.mechanism, replace(crowd, sees_total=True), 1.0)
+        exceeded = exceeded or (bounds is not None and bounds.lower > Fraction(plain.delta(1.0)))
     assert exceeded
     # Presence: the total says it, whatever the table does.
     (crowd, *_) = matching(pkdp.certify(pkdp.Histogram(k=6), pkdp.AttackerModel(p_max=0.4)), 1.0)
-    found = enumerated(pkdp.Histogram(k=6), replace(crowd, unknown=(), sees_total=True), 50.0)
-    assert found is not None
-    assert found.lower == 1
+    bounds = enumerated(pkdp.Histogram(k=6), replace(crowd, unknown=(), sees_total=True), 50.0)
+    assert bounds is not None
+    assert bounds.lower == 1
 
 
 def test_who_sees_the_total_has_to_be_declared_to() -> None:
@@ -135,14 +135,14 @@ def test_a_count_of_everybody_tells_whether_somebody_is_there_and_not_where() ->
     where = Crowd(cells=2, unknown=people, second=1, sees_total=True)
     whether = Crowd(cells=2, unknown=people, second=None)
     for crowd in (where, where.reversed(), replace(where, sees_total=False)):
-        found = enumerated(pkdp.Count(), crowd, 0.0)
-        assert found is not None
-        assert found.lower == found.upper == 0
-    found = enumerated(pkdp.Count(), whether, 0.0)
+        bounds = enumerated(pkdp.Count(), crowd, 0.0)
+        assert bounds is not None
+        assert bounds.lower == bounds.upper == 0
+    bounds = enumerated(pkdp.Count(), whether, 0.0)
     alone = enumerated(pkdp.Count(), Crowd(cells=1, unknown=(Group(people=3, chances=(0.75,)),)), 0.0)
-    assert found is not None
+    assert bounds is not None
     assert alone is not None
-    assert found.lower == alone.lower > 0
+    assert bounds.lower == alone.lower > 0
     with pytest.raises(ArgumentError, match="enumerated, not tabulated"):
         tabulated(pkdp.Count(), where, 0.5)
 
@@ -155,15 +155,15 @@ def test_a_secret_given_its_household_is_tried_by_those_who_know_everybody_else(
     delta, attained = Fraction(certificate.delta(0.4)), Fraction(0)
     for crowd in matching(certificate, 0.4):
         # Twelve of one household each, and all of their households, whatever they are.
-        told = replace(crowd, controlled=(30,))
+        knowing_households = replace(crowd, controlled=(30,))
         assert is_admitted(crowd, certificate)
-        assert is_admitted(told, certificate)
-        one, other = (enumerated(mechanism, each, 0.4) for each in (crowd, told))
-        assert one is not None
-        assert other is not None
-        assert float(one.lower) == pytest.approx(float(other.lower), rel=1e-12)
-        assert other.lower <= delta
-        attained = max(attained, other.lower)
+        assert is_admitted(knowing_households, certificate)
+        alone, beside_households = (enumerated(mechanism, each, 0.4) for each in (crowd, knowing_households))
+        assert alone is not None
+        assert beside_households is not None
+        assert float(alone.lower) == pytest.approx(float(beside_households.lower), rel=1e-12)
+        assert beside_households.lower <= delta
+        attained = max(attained, beside_households.lower)
     assert attained > Fraction(99, 100) * delta
     # Fewer unknown people than declared are not admitted, known ones or not.
     few = Crowd(cells=1, unknown=(Group(people=11, chances=(0.7,)),), controlled=(30,))

@@ -22,11 +22,11 @@ def _noise(epsilon: float | None) -> pkdp.GeometricNoise | None:
 
 def _compare(mechanism: object, crowd: Crowd, epsilon: float, losses: tuple[object, object]) -> None:
     for each, wanted in zip((crowd, crowd.reversed()), losses, strict=True):
-        found = enumerated(mechanism, each, epsilon)
-        assert found is not None
-        assert found.lower <= found.upper
-        assert float(found.upper - found.lower) < 1e-80
-        assert float(found.lower) == pytest.approx(float(flint.arb(wanted).mid()), rel=1e-12, abs=1e-18)
+        bounds = enumerated(mechanism, each, epsilon)
+        assert bounds is not None
+        assert bounds.lower <= bounds.upper
+        assert float(bounds.upper - bounds.lower) < 1e-80
+        assert float(bounds.lower) == pytest.approx(float(flint.arb(wanted).mid()), rel=1e-12, abs=1e-18)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -38,14 +38,14 @@ def test_counts_agree_with_the_oracle(seed: int) -> None:
     above = int(rng.integers(1, 4)) if noise is None and rng.random() < 0.4 else None
     m, b = int(rng.integers(0, 6)), int(rng.integers(0, 3))
     chances = rng.random(m + b).tolist()
-    held = 0 if b else int(rng.integers(0, 3))
+    controlled = 0 if b else int(rng.integers(0, 3))
     people = [Group(people=1, chances=(p,)) for p in chances]
-    crowd = Crowd(cells=1, unknown=tuple(people[:m]), known=tuple(people[m:]), controlled=(held,))
+    crowd = Crowd(cells=1, unknown=tuple(people[:m]), known=tuple(people[m:]), controlled=(controlled,))
     with flint.ctx.workprec(BITS):
         numbers = [flint.arb(p) for p in chances]
         losses = count_losses(
             numbers[:m],
-            numbers[m:] if b else held,
+            numbers[m:] if b else controlled,
             epsilon,
             exact_exp,
             k=k,
@@ -68,15 +68,15 @@ def test_tables_agree_with_the_oracle(seed: int) -> None:
     cells = 2 if noise is not None else 3
     m, b = int(rng.integers(0, 3)), int(rng.integers(0, 2))
     chances = rng.dirichlet([1] * (cells + 1), m + b)[:, :cells].tolist()
-    held = (0,) * cells if b else tuple(rng.integers(0, 2, cells).tolist())
+    controlled = (0,) * cells if b else tuple(rng.integers(0, 2, cells).tolist())
     value = rng.random() < 0.5
     # Two equal people are one group.
-    people = [Group(people=2 if at == 0 and m else 1, chances=tuple(row)) for at, row in enumerate(chances)]
+    people = [Group(people=2 if number == 0 and m else 1, chances=tuple(row)) for number, row in enumerate(chances)]
     crowd = Crowd(
         cells=cells,
         unknown=tuple(people[:m]),
         known=tuple(people[m:]),
-        controlled=held,
+        controlled=controlled,
         first=0,
         second=1 if value else None,
     )
@@ -84,7 +84,7 @@ def test_tables_agree_with_the_oracle(seed: int) -> None:
         rows = [[*map(flint.arb, row), 1 - sum(map(flint.arb, row))] for row in chances]
         losses = table_losses(
             [*rows[:1], *rows[:m]] if m else [],
-            rows[m:] if b else held,
+            rows[m:] if b else controlled,
             epsilon,
             exact_exp,
             cells=cells,
@@ -100,22 +100,25 @@ def test_balls_enclose_what_rationals_give() -> None:
     k, people, p = 5, 40, Fraction(0.1)
     law = [math.comb(people, count) * p**count * (1 - p) ** (people - count) for count in range(people + 1)]
     first, second = [Fraction(0), *law], [*law, Fraction(0)]
-    shown = sum(max(Fraction(0), one - other) for one, other in zip(first[k:], second[k:], strict=True))
+    shown = sum(
+        max(Fraction(0), first_chance - second_chance)
+        for first_chance, second_chance in zip(first[k:], second[k:], strict=True)
+    )
     exact = shown + max(Fraction(0), sum(first[:k]) - sum(second[:k]))
     # Ten who are surely absent change nothing.
     for absent in (0, 10):
         groups = (Group(people=people, chances=(0.1,)), Group(people=absent, chances=(0.0,)))
-        found = enumerated(pkdp.Count(k=k), Crowd(cells=1, unknown=groups), 0.0)
-        assert found is not None
-        assert found.lower <= exact <= found.upper
-        assert found.upper - found.lower < Fraction(1, 10**80)
+        bounds = enumerated(pkdp.Count(k=k), Crowd(cells=1, unknown=groups), 0.0)
+        assert bounds is not None
+        assert bounds.lower <= exact <= bounds.upper
+        assert bounds.upper - bounds.lower < Fraction(1, 10**80)
 
 
 def test_thousands_of_people_are_enumerated_and_too_many_are_not() -> None:
     crowd = Crowd(cells=1, unknown=(Group(people=6_000, chances=(0.1,)), Group(people=500, chances=(0.3,))))
-    found = enumerated(pkdp.Count(k=800), crowd, 0.2)
-    assert found is not None
-    assert 0 < found.lower <= found.upper < found.lower * (1 + Fraction(1, 10**60))
+    bounds = enumerated(pkdp.Count(k=800), crowd, 0.2)
+    assert bounds is not None
+    assert 0 < bounds.lower <= bounds.upper < bounds.lower * (1 + Fraction(1, 10**60))
     huge = Crowd(cells=1, unknown=(Group(people=10**7, chances=(0.1,)),))
     assert size(pkdp.Count(k=800), huge) > LARGEST
     assert enumerated(pkdp.Count(k=800), huge, 0.2) is None
@@ -124,7 +127,7 @@ def test_thousands_of_people_are_enumerated_and_too_many_are_not() -> None:
 def test_other_cells_where_nobody_can_be_say_nothing() -> None:
     alone = Crowd(cells=1, unknown=(Group(people=9, chances=(0.3,)),))
     wide = Crowd(cells=4, unknown=(Group(people=9, chances=(0.3, 0.0, 0.0, 0.0)),))
-    one, other = (enumerated(pkdp.Histogram(k=3), crowd, 0.4) for crowd in (alone, wide))
-    assert one is not None
-    assert other is not None
-    assert one.lower == other.lower
+    narrow_bounds, wide_bounds = (enumerated(pkdp.Histogram(k=3), crowd, 0.4) for crowd in (alone, wide))
+    assert narrow_bounds is not None
+    assert wide_bounds is not None
+    assert narrow_bounds.lower == wide_bounds.lower

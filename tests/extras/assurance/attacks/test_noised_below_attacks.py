@@ -46,21 +46,21 @@ def test_the_enumeration_is_that_of_the_definition(seed: int) -> None:
     crowd = Crowd(cells=cells, unknown=people, controlled=(1, 0)[:cells], second=1 if cells == 2 else None)
     sides: list[Counter[object]] = []
     for life in (crowd.first, crowd.second):
-        seen: Counter[object] = Counter()
+        side: Counter[object] = Counter()
         for places in itertools.product(range(cells + 1), repeat=3):
             weight = math.prod([*row, 1 - sum(row)][place] for row, place in zip(chances, places, strict=True))
             counts = [places.count(cell) + crowd.controlled[cell] + (life == cell) for cell in range(cells)]
             laws = [_shown(count, k, noise, release, from_one) for count in counts]
             for shown in itertools.product(*(law.items() for law in laws)):
-                seen[tuple(symbol for symbol, _ in shown)] += weight * math.prod(chance for _, chance in shown)
-        sides.append(seen)
+                side[tuple(symbol for symbol, _ in shown)] += weight * math.prod(chance for _, chance in shown)
+        sides.append(side)
     first, second = sides
     truth = sum(max(0.0, first[symbol] - math.exp(epsilon) * second[symbol]) for symbol in first)
     below = "noise_from_1" if from_one else "noise"
     mechanism = pkdp.Histogram(k=k, noise=pkdp.GeometricNoise(noise), release_threshold=release, below=below)
-    found = enumerated(mechanism, crowd, epsilon)
-    assert found is not None
-    assert float(found.lower) == pytest.approx(truth, rel=1e-9, abs=1e-12)
+    bounds = enumerated(mechanism, crowd, epsilon)
+    assert bounds is not None
+    assert float(bounds.lower) == pytest.approx(truth, rel=1e-9, abs=1e-12)
 
 
 @settings(max_examples=few(40))
@@ -83,5 +83,5 @@ def test_no_admitted_crowd_tells_more_than_is_certified(
     start = data.draw(st.integers(0, 7))
     for crowd in crowds(certificate, epsilon)[start::8]:
         assert is_admitted(crowd, certificate)
-        found = enumerated(mechanism, crowd, epsilon)
-        assert found is None or found.lower <= delta, crowd
+        bounds = enumerated(mechanism, crowd, epsilon)
+        assert bounds is None or bounds.lower <= delta, crowd

@@ -34,9 +34,9 @@ def test_two_days_agree_with_the_oracle() -> None:
     schedule = (Day(mechanism=pkdp.Count(k=3), crowd=lone), Day(mechanism=pkdp.Count(k=2), crowd=later))
     people = [independent([[0.4], [0.2]])] * 4
     wanted = joint_losses(people, [OracleDay(k=3), OracleDay(k=2)], ((0, None), (None, 0)), 0.3, math.exp)[0]
-    found = enumerated_schedule(schedule, 0.3)
-    assert found is not None
-    assert float(found.lower) == pytest.approx(wanted, rel=1e-12)
+    bounds = enumerated_schedule(schedule, 0.3)
+    assert bounds is not None
+    assert float(bounds.lower) == pytest.approx(wanted, rel=1e-12)
 
 
 _TOTALS = {
@@ -65,10 +65,10 @@ def test_no_schedule_exceeds_a_total(name: str) -> None:
     for epsilon in (0.3, 1.0):
         attained, checked = Fraction(0), 0
         for schedule in schedules(total, epsilons=(epsilon,))[:40]:
-            found = enumerated_schedule(schedule, epsilon)
-            if found is not None:
+            bounds = enumerated_schedule(schedule, epsilon)
+            if bounds is not None:
                 checked += 1
-                attained = max(attained, found.lower)
+                attained = max(attained, bounds.lower)
         assert checked
         assert attained <= Fraction(total.delta(epsilon))
         if name in _ATTAINED:
@@ -84,9 +84,9 @@ def test_a_month_is_simulated_and_most_of_its_total_is_attained() -> None:
     assert whole
     for schedule in whole:
         assert enumerated_schedule(schedule, 1.0) is None
-        found = simulated_schedule(schedule, 1.0, draws=10_000, error=1e-3, generator=np.random.default_rng(2))
-        assert found is not None
-        best = max(best, found)
+        simulated = simulated_schedule(schedule, 1.0, draws=10_000, error=1e-3, generator=np.random.default_rng(2))
+        assert simulated is not None
+        best = max(best, simulated)
     assert 0.5 * total.delta(1.0) < best <= total.delta(1.0)
     # One direction on one day would allow far less; a total that forgot to add up is found.
     assert best > _count(50, 0.1).delta(1.0) * 1e6
@@ -102,9 +102,11 @@ def test_simulated_schedules_keep_their_confidence() -> None:
     assert truth is not None
     lows: list[float] = []
     for seed in range(20):
-        found = simulated_schedule(schedule, 0.5, draws=5_000, error=0.1, generator=np.random.default_rng([9, seed]))
-        assert found is not None
-        lows.append(found)
+        simulated = simulated_schedule(
+            schedule, 0.5, draws=5_000, error=0.1, generator=np.random.default_rng([9, seed])
+        )
+        assert simulated is not None
+        lows.append(simulated)
     assert sum(low > float(truth.upper) for low in lows) <= 6
     assert max(lows) > 0.7 * float(truth.lower)
 
@@ -115,8 +117,8 @@ def test_worst_case_totals_are_tried_by_those_who_know_all() -> None:
     tried: Sequence[Schedule] = worst_schedules(total)
     assert all(not day.crowd.unknown for schedule in tried for day in schedule)
     for epsilon in (0.1, 0.4, 0.7):
-        found = [enumerated_schedule(schedule, epsilon) for schedule in tried]
-        attained = max(one.lower for one in found if one is not None)
+        enumerations = [enumerated_schedule(schedule, epsilon) for schedule in tried]
+        attained = max(bounds.lower for bounds in enumerations if bounds is not None)
         assert attained <= Fraction(total.worst_case.delta(epsilon))
 
 

@@ -21,5 +21,5 @@ def start_anew() -> None:
 
 def seeded_noise(counts: Sequence[int], noise: GeometricNoise, sensitivity: int = 1) -> list[int]:
     """Return every count plus the difference of two geometric numbers."""
-    one, other = _GENERATOR.geometric(-math.expm1(-1.0 / shipped.noise_scale(noise, sensitivity)), (2, len(counts)))
-    return [int(value) for value in np.asarray(counts) + one - other]
+    first, second = _GENERATOR.geometric(-math.expm1(-1.0 / shipped.noise_scale(noise, sensitivity)), (2, len(counts)))
+    return [int(value) for value in np.asarray(counts) + first - second]

@@ -41,9 +41,9 @@ def test_the_operators_keep_to_what_is_certified_beside_a_leakage(name):
         for crowd in trial.days:
             assert crowd.sees_total == (attacker.leakage == (TOTAL,))
             assert is_admitted(crowd, certificate)
-    found = pkdp.audit(mechanism, attacker, protects=protects, samples=8)
-    assert found.passed, str(found)
-    assert not found.not_audited
+    audit = pkdp.audit(mechanism, attacker, protects=protects, samples=8)
+    assert audit.passed, str(audit)
+    assert not audit.not_audited
 
 
 def test_the_total_is_what_is_counted_in_the_cells_of_a_crowd():
@@ -61,7 +61,7 @@ def test_an_audit_finds_what_the_total_gives_away():
     crowd = Crowd(cells=2, unknown=(Group(people=40, chances=(0.4, 0.0)),), second=1)
     outcomes = []
     for sees_total in (False, True):
-        told = Trial(name="asked", days=(replace(crowd, sees_total=sees_total),))
-        found = audit_cases([replace(plain, trials=(told,), epsilons=(1.0,))], engines=("pandas",), samples=8)
-        outcomes.append(found.passed)
+        trial = Trial(name="asked", days=(replace(crowd, sees_total=sees_total),))
+        audit = audit_cases([replace(plain, trials=(trial,), epsilons=(1.0,))], engines=("pandas",), samples=8)
+        outcomes.append(audit.passed)
     assert outcomes == [True, False]

@@ -166,8 +166,8 @@ def an_index_of_observed_keys(patch: pytest.MonkeyPatch) -> None:
     real, places = Release.table, []
 
     def noted(table, keys, counts):
-        found = sorted(keys["cell"])
-        places[:] = [found.index(key) for key in table["cell"]]
+        names = sorted(keys["cell"])
+        places[:] = [names.index(key) for key in table["cell"]]
         return table
 
     changed_table(patch, noted)
@@ -250,11 +250,11 @@ def delta_halved(patch: pytest.MonkeyPatch) -> None:
 def days_in_one_direction(patch: pytest.MonkeyPatch) -> None:
     real = habits.directions
 
-    def one(bounds, protects):
+    def either_direction(bounds, protects):
         both = real(bounds, protects)
         return Directions(right=both.left or both.right)
 
-    patch.setattr(habits, "directions", one)
+    patch.setattr(habits, "directions", either_direction)
 
 
 def noise_anew_at_a_replay(patch: pytest.MonkeyPatch) -> None:
@@ -339,8 +339,8 @@ def named(value: object) -> str:
 )
 def test_a_seeded_fault_is_found(fault, case, samples, engine, monkeypatch):
     fault(monkeypatch)
-    found = audited(case, samples=samples, engine=engine)
-    assert not found.passed, str(found)
+    audit = audited(case, samples=samples, engine=engine)
+    assert not audit.passed, str(audit)
 
 
 @pytest.mark.slow
@@ -348,27 +348,27 @@ def test_a_seeded_fault_is_found(fault, case, samples, engine, monkeypatch):
 @pytest.mark.parametrize(("fault", "case", "samples", "engine"), MORE, ids=named)
 def test_more_seeded_faults_are_found(fault, case, samples, engine, monkeypatch):
     fault(monkeypatch)
-    found = audited(case, samples=samples, engine=engine)
-    assert not found.passed, str(found)
+    audit = audited(case, samples=samples, engine=engine)
+    assert not audit.passed, str(audit)
 
 
 @thinned(2)
 @pytest.mark.parametrize("name", list(CASES)[::8])
 def test_the_shipped_operators_pass(name):
     case = dataclasses.replace(CASES[name], trials=CASES[name].trials[-1:])
-    found = audit_cases([case], engines=("polars",), samples=8)
-    assert found.passed, str(found)
-    assert not found.not_audited
+    audit = audit_cases([case], engines=("polars",), samples=8)
+    assert audit.passed, str(audit)
+    assert not audit.not_audited
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", STANDARD)
 def test_the_shipped_operators_pass_on_every_engine(engine):
-    found = audit_cases(battery(), engines=(engine,), paced=True)
-    assert found.passed, str(found)
-    assert {finding.case for finding in found.findings} | {one.case for one in found.not_audited} == set(CASES)
+    audit = audit_cases(battery(), engines=(engine,), paced=True)
+    assert audit.passed, str(audit)
+    assert {finding.case for finding in audit.findings} | {skipped.case for skipped in audit.not_audited} == set(CASES)
     if engine == "pandas":
-        blind = {finding.case for finding in found.findings} - {
-            finding.case for finding in found.findings if finding.could_see is not None
+        blind = {finding.case for finding in audit.findings} - {
+            finding.case for finding in audit.findings if finding.could_see is not None
         }
         assert blind == set()  # every case could have failed

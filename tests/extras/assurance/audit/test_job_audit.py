@@ -83,19 +83,19 @@ def job(tmp_path, text: str):
     ],
 )
 def test_a_filter_gets_rows_that_it_keeps_and_drops(where):
-    found = filtered(from_query(where))
-    assert found is not None
-    for values, rows in ((found.kept, 1), (found.dropped, 0)):
+    filtered_rows = filtered(from_query(where))
+    assert filtered_rows is not None
+    for values, rows in ((filtered_rows.kept, 1), (filtered_rows.dropped, 0)):
         frame = pd.DataFrame({name: [value] for name, value in values.items()})
         kept = frame[frame[where]] if where in frame else frame.query(where, engine="python")
         assert len(kept) == rows
 
 
 def test_a_filter_with_a_pattern_gets_rows_that_it_keeps_and_drops():
-    found = filtered(from_query("kind.str.like('i__%\\\\%')"))
-    assert found is not None
-    assert re.fullmatch("i..%", found.kept["kind"])
-    assert not re.fullmatch("i..*%", found.dropped["kind"])
+    filtered_rows = filtered(from_query("kind.str.like('i__%\\\\%')"))
+    assert filtered_rows is not None
+    assert re.fullmatch("i..%", filtered_rows.kept["kind"])
+    assert not re.fullmatch("i..*%", filtered_rows.dropped["kind"])
 
 
 @pytest.mark.parametrize("where", ["minutes > minutes", "minutes.isna()"])
@@ -105,13 +105,13 @@ def test_a_filter_that_says_nothing_gets_none(where):
 
 @pytest.mark.ibis
 def test_a_job_on_a_database_is_audited_as_ibis_counts(tmp_path):
-    told = job(tmp_path, ONE.replace('where = "minutes > 30"', ""))
+    original = job(tmp_path, ONE.replace('where = "minutes > 30"', ""))
     text = (tmp_path / "job.toml").read_text().replace('"rows.parquet"', '{ ibis = "snowflake://a/b/c", table = "t" }')
     (tmp_path / "job.toml").write_text(text)
-    found = audit_job(load_job(tmp_path / "job.toml"), samples=8)
-    assert found.passed, str(found)
-    assert {finding.engine for finding in found.findings} == {"ibis"}
-    assert {finding.engine for finding in audit_job(told, samples=8).findings} == {"duckdb"}
+    audit = audit_job(load_job(tmp_path / "job.toml"), samples=8)
+    assert audit.passed, str(audit)
+    assert {finding.engine for finding in audit.findings} == {"ibis"}
+    assert {finding.engine for finding in audit_job(original, samples=8).findings} == {"duckdb"}
 
 
 @thinned(2)
@@ -126,14 +126,14 @@ def test_a_job_on_a_database_is_audited_as_ibis_counts(tmp_path):
 def test_releases_of_a_job_are_audited_on_the_engines_that_are_named_or_said_not_to_be(
     tmp_path, text, engines, audited
 ):
-    found = audit_job(job(tmp_path, text), engines=engines, samples=8)
-    assert found.passed, str(found)
+    audit = audit_job(job(tmp_path, text), engines=engines, samples=8)
+    assert audit.passed, str(audit)
     assert not (tmp_path / "ledger.sqlite").exists()
     assert not (tmp_path / "out").exists()
     once = list(dict.fromkeys(engines))
-    assert {(finding.case, finding.engine) for finding in found.findings} == {(audited, engine) for engine in once}
+    assert {(finding.case, finding.engine) for finding in audit.findings} == {(audited, engine) for engine in once}
     left_out = [("odd", engine) for engine in once] if "odd" in text else []
-    assert [(one.case, one.engine) for one in found.not_audited] == left_out
+    assert [(skipped.case, skipped.engine) for skipped in audit.not_audited] == left_out
 
 
 def test_an_engine_for_mechanisms_audits_no_job(tmp_path):

@@ -104,9 +104,11 @@ def complement_in_the_file(patch: Patch) -> None:
 
     def written(table, certificate):
         content = real(table, certificate)
-        found = pq.read_table(pa.BufferReader(content))
+        table_read = pq.read_table(pa.BufferReader(content))
         sink = pa.BufferOutputStream()
-        pq.write_table(found.replace_schema_metadata({**found.schema.metadata, b"others": str(*kept).encode()}), sink)
+        pq.write_table(
+            table_read.replace_schema_metadata({**table_read.schema.metadata, b"others": str(*kept).encode()}), sink
+        )
         return bytes(sink.getvalue().to_pybytes())
 
     changed_table(patch, noting)
@@ -146,10 +148,10 @@ def attributes_of_the_table(patch: Patch) -> None:
 
 
 def empty_cells_get_no_noise(patch: Patch) -> None:
-    def some(counts, noise, *_):
+    def noised_nonempty(counts, noise, *_):
         return [noisy if count else 0 for count, noisy in zip(counts, noised(counts, noise), strict=True)]
 
-    noise_of(patch, some)
+    noise_of(patch, noised_nonempty)
 
 
 def noise_that_only_adds(patch: Patch) -> None:
@@ -225,7 +227,9 @@ def presence_certified_for_value(patch: Patch) -> None:
 def rows_for_people(patch: Patch) -> None:
     real = PandasEngine.tally
     patch.setattr(
-        PandasEngine, "tally", lambda self, frame, asked: real(self, frame.assign(person=range(len(frame))), asked)
+        PandasEngine,
+        "tally",
+        lambda self, frame, question: real(self, frame.assign(person=range(len(frame))), question),
     )
 
 
@@ -352,5 +356,5 @@ def named(value: object) -> str:
 @pytest.mark.parametrize(("fault", "case"), FAULTS, ids=named)
 def test_a_subtle_fault_is_found(fault, case, monkeypatch):
     fault(monkeypatch)
-    found = audit_cases([CASES[case]], engines=("pandas",))
-    assert not found.passed, str(found)
+    audit = audit_cases([CASES[case]], engines=("pandas",))
+    assert not audit.passed, str(audit)

@@ -18,7 +18,7 @@ from pkdp_pipeline.extras.assurance.verification import Claim, Verification
 from pkdp_pipeline.ledger.sealed import parquet_bytes, parquet_content
 
 __all__ = [
-    "MADE",
+    "CERTIFIED",
     "NOISE",
     "altered",
     "certificate",
@@ -38,7 +38,7 @@ NOISE = pkdp.GeometricNoise(0.5)
 BOX = pkdp.AttackerModel(p_min=0.1, p_max=0.6, unknown=300)
 
 #: Every kind of theorem that a release's certificate rests on.
-MADE = {
+CERTIFIED = {
     "thresholding": (pkdp.Count(k=20), pkdp.AttackerModel(p_max=0.1, known=3, influence="active"), "presence"),
     "thresholding_complement": (pkdp.Count(k_complement=30), pkdp.AttackerModel(p_min=0.2), "presence"),
     "counting": (pkdp.Count(), BOX, "presence"),
@@ -71,18 +71,18 @@ MADE = {
 @functools.cache
 def certificate(theorem: str = "histogram_presence") -> pkdp.Certificate:
     """Return a certificate that rests on one theorem."""
-    mechanism, attacker, protects = MADE[theorem]
+    mechanism, attacker, protects = CERTIFIED[theorem]
     return pkdp.certify(mechanism, attacker, protects=protects)
 
 
 @functools.cache
 def composed(kind: str = "one_day") -> pkdp.Certificate:
     """Return what several releases add up to."""
-    one, other = certificate(), pkdp.certify(pkdp.Histogram(k=30), pkdp.AttackerModel(p_max=0.1))
+    first, second = certificate(), pkdp.certify(pkdp.Histogram(k=30), pkdp.AttackerModel(p_max=0.1))
     if kind == "one_day":
-        return pkdp.compose([(one, 30), (other, 7)], pkdp.OneDayProtected())
+        return pkdp.compose([(first, 30), (second, 7)], pkdp.OneDayProtected())
     if kind == "habits":
-        return pkdp.compose([(one, 30)], pkdp.IndependentGivenHabits())
+        return pkdp.compose([(first, 30)], pkdp.IndependentGivenHabits())
     noised = [pkdp.certify(pkdp.Count(noise=pkdp.GeometricNoise(part)), pkdp.AttackerModel()) for part in (0.1, 0.2)]
     if kind == "noise":
         return pkdp.compose([(noised[0], 3), (noised[1], 2)])
@@ -102,9 +102,9 @@ def release(kind: str = "found") -> bytes:
     people = frame()
     attacker = pkdp.AttackerModel(p_max=0.1, unknown_max=300)
     if kind == "count":
-        made = people.pkdp.count(unit="person", k=20, attacker=attacker)
+        published = people.pkdp.count(unit="person", k=20, attacker=attacker)
     elif kind == "noised":
-        made = people.pkdp.histogram(
+        published = people.pkdp.histogram(
             "town", unit="person", domain=["Ås", "Bø", "Secretville"], noise=NOISE, attacker=pkdp.AttackerModel()
         )
     else:
@@ -114,8 +114,8 @@ def release(kind: str = "found") -> bytes:
             options |= {"k": 18, "display": pkdp.Rounding(40)}
         if "below" in kind:
             options |= {"below": "noise", "noise": NOISE, "release_threshold": None if domain else 5}
-        made = people.pkdp.histogram("town", unit="person", **options)
-    return made.to_bytes()
+        published = people.pkdp.histogram("town", unit="person", **options)
+    return published.to_bytes()
 
 
 def written(folder: Path, content: bytes | str | dict[str, Any], name: str = "file") -> Path:
@@ -150,9 +150,9 @@ def resealed(
     return parquet_bytes(table(shown), json.dumps(document, sort_keys=True))
 
 
-def outcome(found: Verification, key: str) -> Claim:
+def outcome(verification: Verification, key: str) -> Claim:
     """Return the claim with this key."""
-    (claim,) = (claim for claim in found.claims if claim.key == key)
+    (claim,) = (claim for claim in verification.claims if claim.key == key)
     return claim
 
 

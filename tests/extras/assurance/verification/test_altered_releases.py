@@ -22,10 +22,10 @@ from pkdp_pipeline.model.keys import domain_dtype
 
 
 def checked(folder, content):
-    found = verify(written(folder, content), draws=100)
-    assert found.kind == "release"
-    assert not found.passed, str(found)
-    return found
+    verification = verify(written(folder, content), draws=100)
+    assert verification.kind == "release"
+    assert not verification.passed, str(verification)
+    return verification
 
 
 def first_count(to):
@@ -68,22 +68,22 @@ def rewritten(content, table=None, **metadata):
 )
 @pytest.mark.usefixtures("unattacked")
 def test_a_table_that_was_changed_is_not_that_of_its_id(tmp_path, change):
-    found = checked(tmp_path, rewritten(release(), change))
-    assert outcome(found, "release.id").outcome == "fail"
+    verification = checked(tmp_path, rewritten(release(), change))
+    assert outcome(verification, "release.id").outcome == "fail"
 
 
 @pytest.mark.usefixtures("unattacked")
 def test_what_else_is_put_into_the_file_is_found(tmp_path):
-    found = checked(tmp_path, rewritten(release(), note=b"Secretville has 17"))
-    assert outcome(found, "release.id").outcome == "pass"
-    claim = outcome(found, "release.content")
+    verification = checked(tmp_path, rewritten(release(), note=b"Secretville has 17"))
+    assert outcome(verification, "release.id").outcome == "pass"
+    claim = outcome(verification, "release.content")
     assert claim.outcome == "fail"
     assert "'note'" in claim.detail
     noted = pq.ParquetFile(pa.BufferReader(release())).metadata.metadata[b"pandas"]
-    found = checked(
+    verification = checked(
         tmp_path, rewritten(release(), pandas=noted.replace(b'"attributes": {}', b'"attributes": {"s": 17}'))
     )
-    assert outcome(found, "release.content").outcome == "fail"
+    assert outcome(verification, "release.content").outcome == "fail"
 
 
 @thinned(2)
@@ -118,9 +118,9 @@ def test_what_else_is_put_into_the_file_is_found(tmp_path):
 )
 @pytest.mark.usefixtures("unattacked")
 def test_a_table_that_breaks_a_rule_is_found_although_its_id_was_made_anew(tmp_path, kind, change, key):
-    found = checked(tmp_path, resealed(release(kind), table=change))
-    assert outcome(found, "release.id").outcome == "pass"
-    assert outcome(found, key).outcome == "fail", str(found)
+    verification = checked(tmp_path, resealed(release(kind), table=change))
+    assert outcome(verification, "release.id").outcome == "pass"
+    assert outcome(verification, key).outcome == "fail", str(verification)
 
 
 def test_a_mark_that_was_flipped_is_not_that_of_the_id(tmp_path):
@@ -134,9 +134,9 @@ def test_a_mark_that_was_flipped_is_not_that_of_the_id(tmp_path):
 
 def test_a_certificate_of_declared_cells_is_none_of_found_ones():
     table, metadata = parquet_content(release("found, below"))
-    found = release_certificate(metadata[b"pkdp.certificate"].decode())
-    declared = replace(found, mechanism=replace(found.mechanism, below="noise"))
-    for certificate, expected in ((found, "pass"), (declared, "fail")):
+    of_found_cells = release_certificate(metadata[b"pkdp.certificate"].decode())
+    declared = replace(of_found_cells, mechanism=replace(of_found_cells.mechanism, below="noise"))
+    for certificate, expected in ((of_found_cells, "pass"), (declared, "fail")):
         nested = Nested(path="certificate", document={}, certificate=certificate)
         outcomes = {claim.key: claim.outcome for claim in release_table_claims(table, [nested])}
         assert outcomes["table.cells"] == expected
@@ -155,11 +155,11 @@ def test_no_byte_of_a_release_can_be_flipped(tmp_path):
 
 def test_keys_whose_type_tells_of_a_withheld_cell_are_found(tmp_path):
     people = pd.DataFrame({"person": range(60), "floor": [1] * 30 + [2] * 30})
-    made = people.pkdp.histogram("floor", unit="person", k=20, attacker=pkdp.AttackerModel(p_max=0.1)).to_bytes()
-    assert verify(written(tmp_path, made)).passed
+    content = people.pkdp.histogram("floor", unit="person", k=20, attacker=pkdp.AttackerModel(p_max=0.1)).to_bytes()
+    assert verify(written(tmp_path, content)).passed
     # One missing value that is withheld would turn a column of whole numbers into one of others.
-    found = checked(tmp_path, resealed(made, table=lambda table: table.astype({"floor": "float64"})))
-    assert outcome(found, "table.columns").outcome == "fail"
+    verification = checked(tmp_path, resealed(content, table=lambda table: table.astype({"floor": "float64"})))
+    assert outcome(verification, "table.columns").outcome == "fail"
     assert domain_dtype("integer", [1, 2]) == "int64"
 
 
@@ -167,19 +167,19 @@ def test_keys_whose_type_tells_of_a_withheld_cell_are_found(tmp_path):
 @pytest.mark.usefixtures("unattacked")
 def test_a_changed_k_does_not_fit_the_certificate_or_the_table(tmp_path, k):
     changed = resealed(release(), certificate=lambda document: altered(document, "mechanism", "k", to=k))
-    found = checked(tmp_path, changed)
-    assert outcome(found, "certificate.numbers").outcome == "fail"
-    assert (outcome(found, "table.counts").outcome == "fail") == (k > 25)
+    verification = checked(tmp_path, changed)
+    assert outcome(verification, "certificate.numbers").outcome == "fail"
+    assert (outcome(verification, "table.counts").outcome == "fail") == (k > 25)
 
 
 def test_a_lowered_delta_inside_a_release_is_found_although_its_id_was_made_anew(tmp_path):
     def lowered(document):
         return altered(document, "grid", 9, "delta", to=lambda delta: delta / 10)
 
-    found = checked(tmp_path, resealed(release(), certificate=lowered))
-    assert outcome(found, "release.id").outcome == "pass"
-    assert outcome(found, "certificate.numbers").outcome == "fail"
-    assert outcome(found, "certificate.enumerated").outcome == "fail"
+    verification = checked(tmp_path, resealed(release(), certificate=lowered))
+    assert outcome(verification, "release.id").outcome == "pass"
+    assert outcome(verification, "certificate.numbers").outcome == "fail"
+    assert outcome(verification, "certificate.enumerated").outcome == "fail"
 
 
 @pytest.mark.usefixtures("unattacked")
@@ -188,8 +188,8 @@ def test_the_certificate_of_several_releases_is_none_of_a_table(tmp_path):
 
     from published_files import composed
 
-    found = checked(tmp_path, resealed(release(), certificate=lambda _: json.loads(composed().to_json())))
-    assert outcome(found, "table.counts").outcome == "fail"
+    verification = checked(tmp_path, resealed(release(), certificate=lambda _: json.loads(composed().to_json())))
+    assert outcome(verification, "table.counts").outcome == "fail"
 
 
 @pytest.mark.usefixtures("unattacked")

@@ -17,7 +17,7 @@ NOISE = pkdp.GeometricNoise(0.5)
 PRIVATE = pkdp.Leakage("a noised figure of another office", epsilon=0.05)
 BOX = {"p_min": 0.2, "p_max": 0.6, "unknown": 60}
 
-MADE = {
+CERTIFIED = {
     "between": (pkdp.Histogram(k=10), {"p_max_between": 0.6, "leakage": TOTAL}, "value"),
     "between, absence possible": (
         pkdp.Histogram(k=4),
@@ -40,20 +40,20 @@ MADE = {
 
 
 def document(name):
-    mechanism, attacker, protects = MADE[name]
-    made = pkdp.certify(mechanism, pkdp.AttackerModel(**attacker), protects=protects)
-    return json.loads(made.to_json())
+    mechanism, attacker, protects = CERTIFIED[name]
+    certified = pkdp.certify(mechanism, pkdp.AttackerModel(**attacker), protects=protects)
+    return json.loads(certified.to_json())
 
 
 @thinned(2)
-@pytest.mark.parametrize("name", one_in(2, MADE))
+@pytest.mark.parametrize("name", one_in(2, CERTIFIED))
 def test_a_genuine_file_passes_and_is_attacked_with_what_leaks(tmp_path, name):
-    found = verify(written(tmp_path, document(name)), draws=500)
-    assert found.passed, str(found)
-    outcomes = {claim.key: claim.outcome for claim in found.claims}
+    verification = verify(written(tmp_path, document(name)), draws=500)
+    assert verification.passed, str(verification)
+    outcomes = {claim.key: claim.outcome for claim in verification.claims}
     assert outcomes["certificate.numbers"] == outcomes["certificate.words"] == "pass"
     attacks = ("certificate.enumerated", "certificate.simulated", "certificate.anyone")
-    assert "pass" in [outcomes.get(key) for key in attacks], str(found)
+    assert "pass" in [outcomes.get(key) for key in attacks], str(verification)
 
 
 @thinned(2)
@@ -61,52 +61,54 @@ def test_a_genuine_file_passes_and_is_attacked_with_what_leaks(tmp_path, name):
 def test_a_leakage_deleted_from_the_assumptions_is_found(tmp_path, name):
     genuine = document(name)
     without = altered(genuine, "attacker", to=lambda fields: {k: v for k, v in fields.items() if k != "leakage"})
-    found = verify(written(tmp_path, without), draws=100)
-    assert not found.passed
+    verification = verify(written(tmp_path, without), draws=100)
+    assert not verification.passed
     # Where the numbers would be the same, the words say that they hold given something else.
-    wrong = {claim.key for claim in found.claims if claim.outcome == "fail"}
-    assert wrong & {"certificate.words", "certificate.numbers"}, str(found)
+    wrong = {claim.key for claim in verification.claims if claim.outcome == "fail"}
+    assert wrong & {"certificate.words", "certificate.numbers"}, str(verification)
 
 
-@pytest.mark.parametrize("name", [name for name, (_, attacker, _) in MADE.items() if "dependent" in attacker])
+@pytest.mark.parametrize("name", [name for name, (_, attacker, _) in CERTIFIED.items() if "dependent" in attacker])
 def test_a_dependence_deleted_from_the_assumptions_is_found(tmp_path, name):
     def independent(fields):
         return {k: v for k, v in fields.items() if k not in ("dependent", "secret")}
 
-    found = verify(written(tmp_path, altered(document(name), "attacker", to=independent)), draws=100)
-    assert not found.passed, str(found)
+    verification = verify(written(tmp_path, altered(document(name), "attacker", to=independent)), draws=100)
+    assert not verification.passed, str(verification)
 
 
 def test_numbers_of_a_certificate_without_leakage_are_found_by_recomputing_and_by_attacks(tmp_path):
-    mechanism, fields, protects = MADE["between, absence possible"]
+    mechanism, fields, protects = CERTIFIED["between, absence possible"]
     plain = {k: v for k, v in fields.items() if k != "leakage"}
     honest = json.loads(pkdp.certify(mechanism, pkdp.AttackerModel(**fields), protects=protects).to_json())
     smaller = json.loads(pkdp.certify(mechanism, pkdp.AttackerModel(**plain), protects=protects).to_json())
     assert smaller["grid"] != honest["grid"]
     # The words and the assumptions name the total, the numbers do not know of it.
-    found = verify(written(tmp_path, honest | {"grid": smaller["grid"]}), draws=100)
-    assert outcome(found, "certificate.numbers").outcome == "fail"
-    assert outcome(found, "certificate.enumerated").outcome == "fail", str(found)
+    verification = verify(written(tmp_path, honest | {"grid": smaller["grid"]}), draws=100)
+    assert outcome(verification, "certificate.numbers").outcome == "fail"
+    assert outcome(verification, "certificate.enumerated").outcome == "fail", str(verification)
 
 
 def test_presence_cannot_be_claimed_beside_the_total(tmp_path):
     plain = json.loads(pkdp.certify(pkdp.Histogram(k=20), pkdp.AttackerModel(p_max=0.1)).to_json())
     forged = altered(plain, "attacker", to=lambda each: each | {"leakage": [TOTAL.to_dict()]})
-    found = verify(written(tmp_path, forged), draws=100)
-    assert outcome(found, "certificate.numbers").outcome == "fail"
-    assert not found.passed
+    verification = verify(written(tmp_path, forged), draws=100)
+    assert outcome(verification, "certificate.numbers").outcome == "fail"
+    assert not verification.passed
 
 
 def test_thresholds_cannot_be_claimed_where_people_depend_on_one_another(tmp_path):
     plain = json.loads(pkdp.certify(pkdp.Count(k=20), pkdp.AttackerModel(p_max=0.1)).to_json())
     for more in ({"dependent": "household"}, {"dependent": "household", "secret": "conditional"}):
-        found = verify(written(tmp_path, altered(plain, "attacker", to=lambda each, more=more: each | more)), draws=100)
-        assert outcome(found, "certificate.numbers").outcome == "fail"
+        verification = verify(
+            written(tmp_path, altered(plain, "attacker", to=lambda each, more=more: each | more)), draws=100
+        )
+        assert outcome(verification, "certificate.numbers").outcome == "fail"
 
 
 def test_a_release_beside_a_total_passes_and_its_forgery_does_not(tmp_path):
     frame = pd.DataFrame({"person": range(90), "party": ["A"] * 50 + ["B"] * 40})
-    made = frame.pkdp.histogram(
+    published = frame.pkdp.histogram(
         "party",
         unit="person",
         k=20,
@@ -114,12 +116,12 @@ def test_a_release_beside_a_total_passes_and_its_forgery_does_not(tmp_path):
         attacker=pkdp.AttackerModel(p_max_between=0.6, leakage=TOTAL),
         protects="value",
     )
-    assert verify(written(tmp_path, made.to_bytes(), "party.parquet"), draws=100).passed
+    assert verify(written(tmp_path, published.to_bytes(), "party.parquet"), draws=100).passed
 
     def without(document):
         return altered(document, "attacker", to=lambda fields: {k: v for k, v in fields.items() if k != "leakage"})
 
     # With the id made anew, as somebody would who knows how.
-    forged = verify(written(tmp_path, resealed(made.to_bytes(), certificate=without), "forged.parquet"), draws=100)
+    forged = verify(written(tmp_path, resealed(published.to_bytes(), certificate=without), "forged.parquet"), draws=100)
     assert not forged.passed
     assert outcome(forged, "certificate.words").outcome == "fail"

@@ -24,18 +24,18 @@ STRANGE = [
 def judged(path):
     """Verify a file; it may be refused as none of ours."""
     try:
-        found = verify(path, draws=100)
+        verification = verify(path, draws=100)
     except (ArgumentError, ConfigError):
         return None
-    assert all(claim.detail.isprintable() for claim in found.claims)
-    return found
+    assert all(claim.detail.isprintable() for claim in verification.claims)
+    return verification
 
 
 def places(value, path=()):
     yield path
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for name, one in inner:
-        yield from places(one, (*path, name))
+    for name, member in inner:
+        yield from places(member, (*path, name))
 
 
 @pytest.mark.parametrize("seed", one_in(4, range(40)))
@@ -59,9 +59,13 @@ def test_files_that_were_cut_off_are_none_of_ours(tmp_path, make, seed):
 def test_releases_with_flipped_bytes_do_not_pass(tmp_path, seed):
     draw, content = random.Random(seed), bytearray(release())
     content[draw.randrange(4, len(content))] ^= 1 << draw.randrange(8)
-    found = judged(written(tmp_path, bytes(content)))
+    verification = judged(written(tmp_path, bytes(content)))
     # In the name of what wrote the file a bit makes it another program's.
-    assert found is None or not found.passed or outcome(found, "release.content").outcome == "not_checked"
+    assert (
+        verification is None
+        or not verification.passed
+        or outcome(verification, "release.content").outcome == "not_checked"
+    )
 
 
 @thinned(6)
@@ -73,10 +77,10 @@ def test_certificates_with_strange_values_fail_in_words(tmp_path, seed):
     changed = altered(document, *path, to=draw.choice(STRANGE))
     if changed == document:
         return
-    found = judged(written(tmp_path, changed))
-    if found is not None and found.passed:
+    verification = judged(written(tmp_path, changed))
+    if verification is not None and verification.passed:
         # Somebody who declares what nothing rests on has a certificate that is as sound.
-        weaker = "weaker than necessary" in outcome(found, "certificate.numbers").detail
+        weaker = "weaker than necessary" in outcome(verification, "certificate.numbers").detail
         assert path[-1] in ("delta", "attained") if weaker else path[-2] == "attacker"
         assert pkdp.Certificate.from_json(json.dumps(changed)).verify()
 
@@ -98,8 +102,8 @@ def test_members_that_are_missing_fail_in_words(tmp_path, seed):
     for step in path:
         inner = inner[step]
     del inner[name]
-    found = judged(written(tmp_path, document))
-    assert found is None or not found.passed
+    verification = judged(written(tmp_path, document))
+    assert verification is None or not verification.passed
 
 
 @pytest.mark.parametrize(
@@ -126,6 +130,13 @@ def test_what_readers_would_read_differently_is_read_by_none(tmp_path, text):
         checked(written(tmp_path, text))
 
 
+@pytest.mark.parametrize("name", ["release.csv", "release.xlsx"])
+def test_tables_without_a_certificate_point_to_the_parquet_file(tmp_path, name):
+    (tmp_path / name).write_bytes(b"PK\x03\x04\xff" if name.endswith("xlsx") else b"town,count\na,9\n")
+    with pytest.raises(ArgumentError, match="the Parquet file"):
+        checked(tmp_path / name)
+
+
 def test_paths_that_are_no_files(tmp_path):
     for path in (tmp_path, tmp_path / "none", "/dev/zero", "a\0b"):
         with pytest.raises(ConfigError):
@@ -134,9 +145,9 @@ def test_paths_that_are_no_files(tmp_path):
 
 def test_arguments_out_of_range(tmp_path):
     path = written(tmp_path, certificate().to_json())
-    for asked in ({"draws": 10}, {"confidence": 1.0}, {"confidence": True}, {"seed": -1}, {"ledger": 5}, {"path": 5}):
+    for wrong in ({"draws": 10}, {"confidence": 1.0}, {"confidence": True}, {"seed": -1}, {"ledger": 5}, {"path": 5}):
         with pytest.raises(ArgumentError):
-            verify(**({"path": path} | asked))
+            verify(**({"path": path} | wrong))
 
 
 def test_enormous_numbers_are_judged_in_words(tmp_path):
@@ -148,13 +159,13 @@ def test_enormous_numbers_are_judged_in_words(tmp_path):
         (("grid", 3, "epsilon"), 1e300),
         (("attacker", "p_max"), 5e-324),
     ):
-        found = judged(written(tmp_path, altered(json.loads(certificate().to_json()), *path, to=value)))
-        assert not found.passed
+        verification = judged(written(tmp_path, altered(json.loads(certificate().to_json()), *path, to=value)))
+        assert not verification.passed
 
 
 def test_a_release_whose_certificate_is_no_json_fails(tmp_path):
-    found = judged(written(tmp_path, resealed(release(), certificate=lambda _: {"a": 1})))
-    assert not found.passed
+    verification = judged(written(tmp_path, resealed(release(), certificate=lambda _: {"a": 1})))
+    assert not verification.passed
 
 
 def test_strict_json_reads_what_is_sound():

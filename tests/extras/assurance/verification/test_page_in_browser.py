@@ -85,7 +85,7 @@ def opened(browser, file):
         shown.on("console", lambda message: heard.append(f"{message.type}: {message.text}"))
         shown.on("pageerror", lambda error: heard.append(f"error: {error}"))
         shown.on("dialog", lambda dialog: (heard.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-        shown.on("request", lambda asked: asked.url == file.as_uri() or heard.append(f"request: {asked.url}"))
+        shown.on("request", lambda request: request.url == file.as_uri() or heard.append(f"request: {request.url}"))
         shown.goto(file.as_uri())
         return shown
 
@@ -114,7 +114,7 @@ def releases(tmp_path_factory):
     people = pd.DataFrame({"u": range(140), "town": towns, "old": [True, False] * 70, "age": [30, 40] * 70})
     people["day"] = pd.Timestamp("2024-02-29")
     ask = {"unit": "u", "k": 20, "attacker": attacker}
-    made = {
+    by_name = {
         "found": people.pkdp.histogram("town", **ask),
         "declared": people.pkdp.histogram("town", domain=["Ås", '"Bø", east', "=1", None, "Cø"], **ask),
         "several": people.pkdp.histogram(["town", "old", "age"], **ask),
@@ -126,7 +126,7 @@ def releases(tmp_path_factory):
             "town", unit="u", k=2, attacker=attacker
         ),
     }
-    for name, release in made.items():
+    for name, release in by_name.items():
         release.to_parquet(folder / f"{name}.parquet")
         release.to_csv(folder / f"{name}.csv")
     return folder
@@ -166,6 +166,14 @@ def test_attained_and_worst_case_are_compared_too(examined):
     less = json.loads(json.dumps(CERTIFICATES[8]))
     less["worst_case"]["epsilon"] = 0.99
     assert examined(("less.json", as_json(less)))["certificate.numbers"] == "fail"
+
+
+def test_theorems_that_are_left_out_are_missed(examined):
+    for place in (0, 9, 12, 15, 19, 53):
+        for left_out in range(len(CERTIFICATES[place]["theorems"])):
+            document = json.loads(json.dumps(CERTIFICATES[place]))
+            del document["theorems"][left_out]
+            assert examined(("less.json", as_json(document)))["state"] == "altered", (place, left_out)
 
 
 def test_nothing_is_recomputed_where_more_is_declared_beside_a_secret_sample(examined):
@@ -402,8 +410,8 @@ def test_the_policy_stops_other_scripts_and_every_request(browser, tmp_path):
         shown.on("requestfinished", lambda request: finished.append(request.url))
         shown.goto((tmp_path / "worse.html").as_uri())
         assert shown.title() == "Verify a release"
-        asked = "fetch('http://127.0.0.1:9/').then(() => 'sent', () => 'stopped')"
-        assert shown.evaluate(asked) == "stopped"
+        script = "fetch('http://127.0.0.1:9/').then(() => 'sent', () => 'stopped')"
+        assert shown.evaluate(script) == "stopped"
         assert shown.evaluate(EXAMINE, [["x", ""]])["state"] == "unreadable"  # its own script runs
     assert finished == [(tmp_path / "worse.html").as_uri()]
 
@@ -438,8 +446,8 @@ def test_every_state_is_accessible_and_as_wide_as_the_window(opened, states, wid
             assert shown.evaluate("document.activeElement.id") == "verdict"
         else:
             shown.reload()
-        found = Axe().run(shown).response["violations"]
-        assert [f"{one['id']}: {one['nodes'][0]['html']}" for one in found] == [], state
+        violations = Axe().run(shown).response["violations"]
+        assert [f"{violation['id']}: {violation['nodes'][0]['html']}" for violation in violations] == [], state
         assert shown.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, state
 
 

@@ -66,22 +66,22 @@ GENUINE = [
 )
 def test_genuine_reports_pass(tmp_path, kind, day, audience, with_ledger):
     path = written(tmp_path, report(kind, day, audience))
-    found = verify(path, ledger=ledger(kind) if with_ledger else None)
-    assert found.kind == "report"
-    assert found.passed, str(found)
+    verified = verify(path, ledger=ledger(kind) if with_ledger else None)
+    assert verified.kind == "report"
+    assert verified.passed, str(verified)
     if with_ledger:
-        assert outcome(found, "ledger.total").outcome == "pass"
-        assert outcome(found, "ledger.points").outcome == "pass"
-        assert outcome(found, "ledger.holds").outcome == "pass"
+        assert outcome(verified, "ledger.total").outcome == "pass"
+        assert outcome(verified, "ledger.points").outcome == "pass"
+        assert outcome(verified, "ledger.holds").outcome == "pass"
     else:
-        assert outcome(found, "assumptions.declared").outcome == "not_checked"
+        assert outcome(verified, "assumptions.declared").outcome == "not_checked"
 
 
-def checked(folder, document, key, **asked):
-    found = verify(written(folder, document), **asked)
-    assert not found.passed, str(found)
-    assert outcome(found, key).outcome == "fail", str(found)
-    return found
+def checked(folder, document, key, **options):
+    verified = verify(written(folder, document), **options)
+    assert not verified.passed, str(verified)
+    assert outcome(verified, key).outcome == "fail", str(verified)
+    return verified
 
 
 ALTERED_MARKS = [
@@ -317,9 +317,9 @@ def test_copied_texts_that_promise_are_found(tmp_path, path, to):
 @pytest.mark.usefixtures("unattacked")
 def test_a_page_is_what_its_content_renders_to_and_nothing_else(tmp_path, form):
     genuine = page(form=form)
-    found = verify(written(tmp_path, genuine, f"report.{form}"), draws=100)
-    assert found.passed, str(found)
-    assert outcome(found, "report.page").outcome == "pass"
+    verified = verify(written(tmp_path, genuine, f"report.{form}"), draws=100)
+    assert verified.passed, str(verified)
+    assert outcome(verified, "report.page").outcome == "pass"
     forged = [
         genuine.replace("k = 20", "k = 2000", 1),
         genuine.replace("35", "36", 1),
@@ -365,8 +365,8 @@ def test_json_that_is_spelled_otherwise_is_not_ours(tmp_path):
 
 
 def test_earlier_points_and_counts_are_said_to_be_unchecked(tmp_path):
-    found = verify(written(tmp_path, report()))
-    assert {claim.key for claim in found.unchecked} >= {"report.total", "counts.published", "report.origin"}
+    verified = verify(written(tmp_path, report()))
+    assert {claim.key for claim in verified.unchecked} >= {"report.total", "counts.published", "report.origin"}
 
 
 def test_a_missing_cell_is_told_from_one_that_is_called_so():

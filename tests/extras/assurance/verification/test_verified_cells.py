@@ -32,16 +32,16 @@ def test_attackers_on_all_cells_come_close_and_never_above(mechanism, attacker, 
     certificate = pkdp.certify(mechanism, attacker, protects=protects)
     path = tmp_path / "file.json"
     path.write_text(certificate.to_json())
-    found = pkdp.verify(path)
-    assert found.passed, str(found)
-    (tried,) = [one for one in found.claims if one.key == f"certificate.{claim}"]
+    verification = pkdp.verify(path)
+    assert verification.passed, str(verification)
+    (tried,) = [tested for tested in verification.claims if tested.key == f"certificate.{claim}"]
     assert tried.outcome == "pass"
     assert tried.evidence["percent"] >= (97 if claim == "anyone" else 60)
     document = json.loads(certificate.to_json())
     # What one cell alone promises, which is what a file of another would say.
-    one = pkdp.certify(pkdp.Histogram(k=mechanism.k, noise=mechanism.noise), pkdp.AttackerModel(p_max=0.3))
+    single = pkdp.certify(pkdp.Histogram(k=mechanism.k, noise=mechanism.noise), pkdp.AttackerModel(p_max=0.3))
     for pair in document["grid"]:
-        pair["delta"] = min(pair["delta"], float(one.delta(pair["epsilon"])))
+        pair["delta"] = min(pair["delta"], float(single.delta(pair["epsilon"])))
     path.write_text(json.dumps(document))
     assert f"certificate.{claim}" in {each.key for each in pkdp.verify(path).failures}
 
@@ -60,8 +60,8 @@ def test_different_people_are_in_the_cells_that_are_left_and_entered() -> None:
 
 def test_who_knows_everybody_looks_at_no_more_cells_than_change() -> None:
     certificate = pkdp.certify(pkdp.Histogram(noise=NOISE, cells_per_unit=5), pkdp.AttackerModel(), protects="value")
-    assert max(sum(day.times for day in one) for one in all_knowing(certificate)) == 10
-    assert max(sum(day.times for day in one) for one in all_knowing(certificate, 2)) == 4
+    assert max(sum(day.times for day in schedule) for schedule in all_knowing(certificate)) == 10
+    assert max(sum(day.times for day in schedule) for schedule in all_knowing(certificate, 2)) == 4
 
 
 def test_stronger_attackers_are_told_of_in_words() -> None:

@@ -31,11 +31,11 @@ def publish(ledger, period, attacker=ATTACKER):
 def test_what_was_published_is_held(tmp_path, book):
     place, released, total = book
     for release in released:
-        found = verify(written(tmp_path, release.to_bytes()), ledger=place)
-        assert found.passed, str(found)
+        verification = verify(written(tmp_path, release.to_bytes()), ledger=place)
+        assert verification.passed, str(verification)
         for key in ("ledger.chain", "ledger.head", "ledger.holds", "ledger.standing"):
-            assert outcome(found, key).outcome == "pass"
-        assert not found.unchecked
+            assert outcome(verification, key).outcome == "pass"
+        assert not verification.unchecked
         assert verify(written(tmp_path, release.certificate.to_json()), ledger=place).passed
     assert outcome(verify(written(tmp_path, total), ledger=place), "ledger.holds").outcome == "pass"
 
@@ -48,8 +48,8 @@ def test_assumptions_edited_consistently_are_found(tmp_path, book):
     for content in (forged, text):
         path = written(tmp_path, content)
         assert verify(path, draws=100).passed
-        found = verify(path, ledger=place, draws=100)
-        assert outcome(found, "ledger.holds").outcome == "fail"
+        verification = verify(path, ledger=place, draws=100)
+        assert outcome(verification, "ledger.holds").outcome == "fail"
 
 
 def test_another_table_with_its_own_id_is_found(tmp_path, book):
@@ -68,8 +68,8 @@ def test_a_total_that_has_grown_since_is_not_held(tmp_path, book):
     place, _, total = book
     with pkdp.Ledger.open(place, dataset="clinic") as ledger:
         publish(ledger, "2020-01-03", pkdp.AttackerModel(p_max=0.2))
-    found = verify(written(tmp_path, total), ledger=place)
-    assert "has grown since" in outcome(found, "ledger.holds").detail
+    verification = verify(written(tmp_path, total), ledger=place)
+    assert "has grown since" in outcome(verification, "ledger.holds").detail
 
 
 def test_a_newer_certificate_is_mentioned(tmp_path, book):
@@ -89,33 +89,33 @@ def test_a_newer_certificate_that_promises_less_undoes_the_older_one(tmp_path, b
     assert verify(path, ledger=place).passed
     with pkdp.Ledger.open(place, dataset="clinic") as ledger:
         again = publish(ledger, "2020-01-02", pkdp.AttackerModel(p_max=0.12))
-    found = verify(path, ledger=place)
-    assert outcome(found, "ledger.holds").outcome == "pass"
-    assert "promises less" in outcome(found, "ledger.standing").detail
-    assert not found.passed
+    verification = verify(path, ledger=place)
+    assert outcome(verification, "ledger.holds").outcome == "pass"
+    assert "promises less" in outcome(verification, "ledger.standing").detail
+    assert not verification.passed
     assert verify(written(tmp_path, again.to_bytes()), ledger=place).passed
 
 
 def test_another_head_is_found(tmp_path, book):
     place, (_, release), _ = book
     forged = altered(json.loads(release.certificate.to_json()), "context", "head", to="f" * 64)
-    found = verify(written(tmp_path, forged), ledger=place)
-    assert outcome(found, "ledger.head").outcome == "fail"
-    assert outcome(found, "ledger.holds").outcome == "fail"
+    verification = verify(written(tmp_path, forged), ledger=place)
+    assert outcome(verification, "ledger.head").outcome == "fail"
+    assert outcome(verification, "ledger.holds").outcome == "fail"
 
 
 def test_what_stands_beside_it_since_undoes_it(tmp_path):
     place, people = tmp_path / "noise.sqlite", frame()
     box = pkdp.AttackerModel(p_min=0.3, p_max=0.3, unknown=300)
-    asked = {"unit": "person", "noise": pkdp.GeometricNoise(0.5), "period": "2020"}
+    options = {"unit": "person", "noise": pkdp.GeometricNoise(0.5), "period": "2020"}
     with pkdp.Ledger.open(place, dataset="clinic") as ledger:
-        first = people.pkdp.count(attacker=box, ledger=ledger, **asked)
+        first = people.pkdp.count(attacker=box, ledger=ledger, **options)
         path = written(tmp_path, first.to_bytes())
         assert verify(path, ledger=place).passed
-        people.pkdp.count(where="town == 'Bø'", attacker=box, ledger=ledger, **asked)
-    found = verify(path, ledger=place)
-    assert outcome(found, "ledger.holds").outcome == "pass"
-    assert outcome(found, "ledger.standing").outcome == "fail"
+        people.pkdp.count(where="town == 'Bø'", attacker=box, ledger=ledger, **options)
+    verification = verify(path, ledger=place)
+    assert outcome(verification, "ledger.holds").outcome == "pass"
+    assert outcome(verification, "ledger.standing").outcome == "fail"
 
 
 def test_a_ledger_that_was_altered_or_is_another_one(tmp_path, book):

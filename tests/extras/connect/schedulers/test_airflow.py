@@ -27,7 +27,7 @@ from pathlib import Path
 
 sys.path.insert(0, "dags")
 
-def told(dag, day):
+def run_of(dag, day):
     run = dag.test(logical_date=datetime.fromisoformat(day + "T00:00:00+00:00"))
     (task,) = run.get_task_instances()
     value = task.xcom_pull(task_ids=task.task_id)
@@ -42,15 +42,15 @@ from filelock import FileLock
 
 from pkdp_pipeline.extras.connect.airflow import PublishOperator
 
-held = FileLock("out/.pkdp.lock")
+lock = FileLock("out/.pkdp.lock")
 again = {"retries": 2, "retry_delay": timedelta(0)}
 
 def dag(name, **options):
-    with DAG(name, schedule=None, start_date=datetime(2013, 1, 1, tzinfo=timezone.utc)) as made:
+    with DAG(name, schedule=None, start_date=datetime(2013, 1, 1, tzinfo=timezone.utc)) as built:
         PublishOperator(task_id="publish", **options)
-    return made
+    return built
 
-busy = dag("busy", job="daily_flights.toml", on_retry_callback=lambda context: held.release(), **again)
+busy = dag("busy", job="daily_flights.toml", on_retry_callback=lambda context: lock.release(), **again)
 busy_once = dag("busy_once", job="daily_flights.toml")
 names = ("BudgetExceededError", "InputCheckError", "ConfigError")
 refused = {name: dag(name, job=f"{name}.toml", **again) for name in names}
@@ -72,9 +72,9 @@ with DAG("weekly", schedule=mondays, start_date=datetime(2013, 1, 7, tzinfo=time
 """
 
 
-def told(flights, script):
+def results_of(flights, script):
     flights.printed = flights.python(RUN + script, *AROUND)
-    return json.loads((flights.folder / "told.json").read_text(encoding="utf-8"))
+    return json.loads((flights.folder / "results.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def airflow(flights, tmp_path_factory):
 def test_the_example_publishes_a_day_once_and_what_was_missed(airflow):
     # In a folder of its own: beside it there is a file of Dagster's.
     shutil.copy(airflow.folder / "schedule" / "airflow_dag.py", airflow.folder / "dags")
-    first, later, again, asked = told(
+    first, later, again, schedule = results_of(
         airflow,
         """
 import airflow_dag
@@ -104,13 +104,13 @@ from airflow.serialization.encoders import coerce_to_core_timetable
 from airflow.timetables.base import TimeRestriction
 
 dag = airflow_dag.dag
-runs = [told(dag, "2013-01-02"), told(dag, "2013-01-05")]
+runs = [run_of(dag, "2013-01-02"), run_of(dag, "2013-01-05")]
 Path("data/flights_2013.parquet").unlink()
-runs.append(told(dag, "2013-01-05"))
+runs.append(run_of(dag, "2013-01-05"))
 times = TimeRestriction(earliest=dag.start_date, latest=None, catchup=True)
 run = coerce_to_core_timetable(dag.timetable).next_dagrun_info(last_automated_data_interval=None, restriction=times)
 runs.append([run.logical_date.strftime("%Y-%m-%d"), run.run_after.isoformat()])
-Path("told.json").write_text(json.dumps(runs))
+Path("results.json").write_text(json.dumps(runs))
 """,
     )
     assert airflow.published() == ["2013-01-02", "2013-01-03", "2013-01-04", "2013-01-05"]
@@ -136,7 +136,7 @@ Path("told.json").write_text(json.dumps(runs))
         f"published: 'aircraft_by_carrier' of 2013-01-02 in data set 'flights', release {release.id}" in airflow.printed
     )
     # Its schedule asks for a day once it is over where the flights leave.
-    assert asked == ["2013-01-01", "2013-01-02T11:00:00+00:00"]
+    assert schedule == ["2013-01-01", "2013-01-02T11:00:00+00:00"]
 
 
 def test_only_what_is_temporary_is_tried_again(airflow):
@@ -150,18 +150,18 @@ def test_only_what_is_temporary_is_tried_again(airflow):
         assert changed != text
         (airflow.folder / f"{name}.toml").write_text(changed, encoding="utf-8")
     (airflow.folder / "dags" / "refused.py").write_text(REFUSED, encoding="utf-8")
-    runs = told(
+    runs = results_of(
         airflow,
         """
 import refused
 
-runs = {name: told(dag, "2013-01-02") for name, dag in refused.refused.items()}
-runs["no_day"] = told(refused.no_day, "2013-01-02")
+runs = {name: run_of(dag, "2013-01-02") for name, dag in refused.refused.items()}
+runs["no_day"] = run_of(refused.no_day, "2013-01-02")
 Path("out").mkdir(exist_ok=True)
-refused.held.acquire()
-runs["busy_once"] = told(refused.busy_once, "2013-01-02")
-runs["busy"] = told(refused.busy, "2013-01-02")
-Path("told.json").write_text(json.dumps(runs))
+refused.lock.acquire()
+runs["busy_once"] = run_of(refused.busy_once, "2013-01-02")
+runs["busy"] = run_of(refused.busy, "2013-01-02")
+Path("results.json").write_text(json.dumps(runs))
 """,
     )
     for name in (*refused, "no_day", "busy_once"):
@@ -180,26 +180,26 @@ def test_a_week_is_published_by_its_interval_and_a_closed_one_is_skipped(airflow
     weeks = 'period = { column = "date", every = "week", closed = ["2013-01-14/2013-01-20"] }'
     airflow.change('period = { column = "date" }', weeks)
     (airflow.folder / "dags" / "weekly.py").write_text(WEEKLY, encoding="utf-8")
-    published, missed, closed, early, asked = told(
+    published, missed, closed, early, schedule = results_of(
         airflow,
         """
 from airflow.serialization.encoders import coerce_to_core_timetable
 from airflow.timetables.base import TimeRestriction
 from weekly import dag
 
-runs = [told(dag, "2013-01-07"), told(dag, "2013-01-28"), told(dag, "2013-01-15"), told(dag, "2099-01-01")]
+runs = [run_of(dag, "2013-01-07"), run_of(dag, "2013-01-28"), run_of(dag, "2013-01-15"), run_of(dag, "2099-01-01")]
 times = TimeRestriction(earliest=dag.start_date, latest=None, catchup=True)
 run = coerce_to_core_timetable(dag.timetable).next_dagrun_info(last_automated_data_interval=None, restriction=times)
 runs.append([run.logical_date.strftime("%Y-%m-%d"), run.run_after.strftime("%Y-%m-%d")])
-Path("told.json").write_text(json.dumps(runs))
+Path("results.json").write_text(json.dumps(runs))
 """,
     )
-    assert [one["state"] for one in (published, missed, closed, early)] == ["success", "success", "skipped", "failed"]
+    assert [run["state"] for run in (published, missed, closed, early)] == ["success", "success", "skipped", "failed"]
     assert [period["period"] for period in published["value"]["periods"]] == ["2013-W02"]
     assert [period["period"] for period in missed["value"]["periods"]] == ["2013-W04", "2013-W05"]
     assert airflow.published() == ["2013-W02", "2013-W04", "2013-W05"]
     assert "2099-W01 is not over" in airflow.printed
-    assert asked == ["2013-01-07", "2013-01-14"]
+    assert schedule == ["2013-01-07", "2013-01-14"]
 
 
 def test_releases_are_assets_that_other_dags_wait_for(airflow):
@@ -220,18 +220,18 @@ with DAG("reads", schedule=assets) as reads:
 """,
         encoding="utf-8",
     )
-    shown = told(
+    shown = results_of(
         airflow,
         """
 import chained
 from airflow.models.asset import AssetEvent
 from airflow.utils.session import create_session
 
-published = told(chained.publishes, "2013-01-02")["value"]["periods"][0]
+published = run_of(chained.publishes, "2013-01-02")["value"]["periods"][0]
 with create_session() as session:
     events = [[event.uri, event.name, event.extra] for event in session.query(AssetEvent)]
 waits = [asset.name for asset in chained.reads.schedule]
-Path("told.json").write_text(json.dumps({"published": published, "events": events, "waits": waits}))
+Path("results.json").write_text(json.dumps({"published": published, "events": events, "waits": waits}))
 """,
     )
     (release,) = shown["published"]["releases"]
@@ -256,8 +256,8 @@ info = importlib.import_module({module!r}).{name}()
 schema = json.loads((Path(airflow.__file__).parent / "provider_info.schema.json").read_text())
 jsonschema.validate(info, schema)
 for operators in info["operators"]:
-    for one in operators["python-modules"]:
-        importlib.import_module(one)
+    for module in operators["python-modules"]:
+        importlib.import_module(module)
 """,
         *AROUND,
     )

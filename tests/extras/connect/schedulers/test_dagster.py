@@ -24,10 +24,10 @@ def plain(value):
         return {"columns": [{"name": column.name, "type": column.type} for column in value.columns]}
     return value
 
-def told(result, run):
+def recorded(result, run):
     shown = []
-    for made in result.get_asset_materialization_events():
-        materialization = made.materialization
+    for event in result.get_asset_materialization_events():
+        materialization = event.materialization
         shown.append({
             "key": materialization.asset_key.path,
             "partition": materialization.partition,
@@ -38,19 +38,19 @@ def told(result, run):
     errors = [event.step_failure_data for event in result.all_events if event.is_step_failure]
     run |= {"success": result.success, "shown": shown, "events": events}
     checks = result.get_asset_check_evaluations()
-    run |= {"checks": [[one.asset_key.path, one.check_name, one.passed] for one in checks]}
+    run |= {"checks": [[check.asset_key.path, check.check_name, check.passed] for check in checks]}
     run |= {"failures": [error.user_failure_data.description for error in errors if error.user_failure_data]}
     return run
 """
 
 
-def told(flights, script):
+def results_of(flights, script):
     flights.printed = flights.python(MATERIALIZE + script, "dagster", "pandas")
-    return json.loads((flights.folder / "told.json").read_text(encoding="utf-8"))
+    return json.loads((flights.folder / "results.json").read_text(encoding="utf-8"))
 
 
 def test_a_partition_is_published_once_and_shown_again(flights):
-    first, second, again = told(
+    first, second, again = results_of(
         flights,
         """
 assets = release_assets("daily_flights.toml", start="2013-01-01", end="2013-12-31", key_prefix="public", group="all")
@@ -60,8 +60,8 @@ with dg.DagsterInstance.ephemeral(settings=logs) as instance:
     for day in ("2013-01-02", "2013-01-03", "2013-01-02"):
         if len(runs) == 2:
             Path("data/flights_2013.parquet").unlink()
-        runs.append(told(dg.materialize([assets], instance=instance, partition_key=day), {"day": day}))
-Path("told.json").write_text(json.dumps(runs))
+        runs.append(recorded(dg.materialize([assets], instance=instance, partition_key=day), {"day": day}))
+Path("results.json").write_text(json.dumps(runs))
 """,
     )
     assert [run["success"] for run in (first, second, again)] == [True] * 3
@@ -93,23 +93,23 @@ Path("told.json").write_text(json.dumps(runs))
 def test_several_releases_are_assets_of_one_run(flights):
     noisy = (ROOT / "examples" / "daily_flights_noisy.toml").read_text(encoding="utf-8")
     flights.job.write_text(noisy.replace('"aircraft_by_carrier"', '"by-carrier"'), encoding="utf-8")
-    run = told(
+    run = results_of(
         flights,
         """
 assets = release_assets("daily_flights.toml", start="2013-01-01", name="flights")
 assert not assets.can_subset and assets.op.name == "flights"
 with dg.DagsterInstance.ephemeral() as instance:
-    run = told(dg.materialize([assets], instance=instance, partition_key="2013-01-02"), {})
-Path("told.json").write_text(json.dumps(run))
+    run = recorded(dg.materialize([assets], instance=instance, partition_key="2013-01-02"), {})
+Path("results.json").write_text(json.dumps(run))
 """,
     )
-    assert [one["key"] for one in run["shown"]] == [["aircraft"], ["by-carrier"]]
+    assert [asset["key"] for asset in run["shown"]] == [["aircraft"], ["by-carrier"]]
     assert run["events"].count("STEP_START") == 1
-    assert len({one["version"] for one in run["shown"]}) == 2
+    assert len({asset["version"] for asset in run["shown"]}) == 2
 
 
 def test_what_is_locked_is_tried_again(flights):
-    run = told(
+    run = results_of(
         flights,
         """
 from filelock import FileLock
@@ -126,8 +126,8 @@ def released(**options):
 
 dg.RetryRequested = released
 with dg.DagsterInstance.ephemeral() as instance:
-    run = told(dg.materialize([assets], instance=instance, partition_key="2013-01-02", raise_on_error=False), {})
-Path("told.json").write_text(json.dumps(run))
+    run = recorded(dg.materialize([assets], instance=instance, partition_key="2013-01-02", raise_on_error=False), {})
+Path("results.json").write_text(json.dumps(run))
 """,
     )
     assert run["success"]
@@ -146,7 +146,7 @@ def test_a_refusal_is_not_tried_again_and_says_what_to_do(flights):
     for name, changed in refused.items():
         assert changed != text
         (flights.folder / f"{name}.toml").write_text(changed, encoding="utf-8")
-    runs = told(
+    runs = results_of(
         flights,
         """
 runs = {}
@@ -154,8 +154,8 @@ with dg.DagsterInstance.ephemeral() as instance:
     for path in sorted(Path().glob("*Error.toml")):
         assets = release_assets(path, start="2013-01-01", seconds_to_wait=0)
         done = dg.materialize([assets], instance=instance, partition_key="2013-01-02", raise_on_error=False)
-        runs[path.stem] = told(done, {})
-Path("told.json").write_text(json.dumps(runs))
+        runs[path.stem] = recorded(done, {})
+Path("results.json").write_text(json.dumps(runs))
 """,
     )
     assert set(runs) == set(refused)
@@ -177,7 +177,7 @@ Path("told.json").write_text(json.dumps(runs))
 
 def test_the_days_are_those_of_the_job(flights):
     flights.change('period = { column = "date" }', 'period = { column = "date", time_zone = "Europe/Oslo" }')
-    run = told(
+    run = results_of(
         flights,
         """
 import os
@@ -200,7 +200,7 @@ first = days.time_window_for_partition_key("2013-03-31")
 zone = days.timezone
 run = {"keys": list(days.get_partition_keys()), "hours": (first.end.timestamp() - first.start.timestamp()) / 3600}
 run |= {"zone": zone, "said": said, "machine": machine}
-Path("told.json").write_text(json.dumps(run))
+Path("results.json").write_text(json.dumps(run))
 """,
     )
     assert run["keys"] == ["2013-03-30", "2013-03-31", "2013-04-01", "2013-04-02"]
@@ -217,7 +217,7 @@ def test_a_backfill_of_the_example_publishes_its_days_in_order(flights):
     )
     assert done.returncode == 0, done.stdout
     assert flights.published() == ["2013-01-02", "2013-01-03", "2013-01-04"]
-    run = told(
+    run = results_of(
         flights,
         """
 import runpy
@@ -225,8 +225,8 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 with dg.DagsterInstance.get() as instance:
-    found = instance.fetch_materializations(dg.AssetKey("aircraft_by_carrier"), limit=10).records
-    shown = {one.partition_key: one.asset_materialization.metadata["release"].value for one in found}
+    records = instance.fetch_materializations(dg.AssetKey("aircraft_by_carrier"), limit=10).records
+    shown = {record.partition_key: record.asset_materialization.metadata["release"].value for record in records}
     defs = runpy.run_path("schedule/definitions.py")["defs"]
     # Six in the morning of the last day: the day before it is over, and published.
     morning = datetime(2013, 3, 4, 6, tzinfo=ZoneInfo("America/New_York"))
@@ -234,12 +234,12 @@ with dg.DagsterInstance.get() as instance:
     schedule = defs.resolve_schedule_def("publish_daily_flights_schedule")
     with context:
         ticks = schedule.evaluate_tick(context).run_requests
-told = {"shown": shown, "cron": schedule.cron_schedule, "zone": schedule.execution_timezone}
-told |= {"asked": [tick.partition_key for tick in ticks]}
-Path("told.json").write_text(json.dumps(told))
+run = {"shown": shown, "cron": schedule.cron_schedule, "zone": schedule.execution_timezone}
+run |= {"requested": [tick.partition_key for tick in ticks]}
+Path("results.json").write_text(json.dumps(run))
 """,
     )
-    assert (run["cron"], run["zone"], run["asked"]) == ("0 6 * * *", "America/New_York", ["2013-03-03"])
+    assert (run["cron"], run["zone"], run["requested"]) == ("0 6 * * *", "America/New_York", ["2013-03-03"])
     for day in flights.published():
         assert run["shown"][day] == pkdp.read_release(flights.out / day / "aircraft_by_carrier.parquet").id
 
@@ -249,7 +249,7 @@ def test_the_partitions_are_the_periods_of_the_job(flights):
         'period = { column = "date", every = "week", closed = ["2013-01-14/2013-01-20"], time_zone = "Europe/Oslo" }'
     )
     flights.change('period = { column = "date" }', weeks)
-    run = told(
+    run = results_of(
         flights,
         """
 assets = release_assets("daily_flights.toml", start="2013-01-09", end="2013-04-03")
@@ -265,7 +265,7 @@ for every in ("day", "month", "quarter", "year"):
     Path(f"{every}.toml").write_text(other)
     keys = release_assets(f"{every}.toml", start="2013-01-30", end="2013-04-01").partitions_def.get_partition_keys()
     run[every] = list(keys)
-Path("told.json").write_text(json.dumps(run))
+Path("results.json").write_text(json.dumps(run))
 """,
     )
     mondays = [f"2013-{day}" for day in ("01-07", "01-21", "01-28", "02-04", "02-11", "02-18", "02-25")]

@@ -19,13 +19,13 @@ ELSEWHERE = {"attrs", "cffi", "colorama", "psutil", "pycparser"}
 
 def pins(path: Path) -> dict[str, list[str]]:
     """Return the pins of a lock by package; a package can have one for each version of Python."""
-    found: dict[str, list[str]] = {}
+    pins_of: dict[str, list[str]] = {}
     for entry in re.split(r"\n(?=\S)", path.read_text(encoding="utf-8").strip()):
         match = ENTRY.fullmatch(entry)
         assert match is not None, entry
         pin = re.sub(r"\[.*?\]", "", match["pin"])
-        found.setdefault(pin.split("==")[0], []).append(pin)
-    return found
+        pins_of.setdefault(pin.split("==")[0], []).append(pin)
+    return pins_of
 
 
 @pytest.mark.parametrize(
@@ -47,9 +47,9 @@ def test_users_install_what_they_need():
     assert {"pandas", "duckdb", "opendp", "great-expectations", "jinja2", "matplotlib", "hatchling"} <= set(lock)
     assert not {"pytest", "mypy", "sphinx", "playwright", "polars"} & set(lock)
     # The same versions; developers need some of them on other systems too.
-    versions = {package: [pin.split(" ; ")[0] for pin in found] for package, found in first.items()}
+    versions = {package: [pin.split(" ; ")[0] for pin in pinned] for package, pinned in first.items()}
     assert {package: versions[package] for package in lock} == {
-        package: [pin.split(" ; ")[0] for pin in found] for package, found in lock.items()
+        package: [pin.split(" ; ")[0] for pin in pinned] for package, pinned in lock.items()
     }
 
 

@@ -37,11 +37,11 @@ def curve_of(name):
     return GuaranteeCurve.of(certificate(name))
 
 
-def height(line, at):
+def height(line, places):
     """Return how high a line drawn as steps is at these places, each value up to the next."""
     x, y = line.get_data()
     assert line.get_drawstyle() == "steps-post"
-    return np.asarray(y)[np.searchsorted(x, at, side="right") - 1]
+    return np.asarray(y)[np.searchsorted(x, places, side="right") - 1]
 
 
 @thinned(2)
@@ -68,8 +68,8 @@ def test_what_is_drawn_is_nowhere_below_what_is_certified(name):
     assert (height(line, between)[visible] >= attained[visible] * (1 - 1e-11)).all()
     if curve.worst_case is not None:
         anyone = np.minimum.accumulate(what.worst_case.delta(between))
-        seen = anyone > bottom
-        assert (height(drawn(panel, "worst case"), between)[seen] >= anyone[seen] * (1 - 1e-11)).all()
+        visible_worst = anyone > bottom
+        assert (height(drawn(panel, "worst case"), between)[visible_worst] >= anyone[visible_worst] * (1 - 1e-11)).all()
 
 
 @pytest.mark.parametrize("name", CERTIFICATES)
@@ -84,9 +84,9 @@ def test_at_its_points_it_is_what_is_certified_and_attained(name):
     )
     if max(curve.attained) > 0.0:
         x, y = drawn(panel, "attained").get_data()
-        seen = np.array(curve.attained) > bottom
+        visible = np.array(curve.attained) > bottom
         assert tuple(x) == curve.epsilons
-        assert np.array_equal(np.asarray(y)[seen], np.array(curve.attained)[seen])
+        assert np.array_equal(np.asarray(y)[visible], np.array(curve.attained)[visible])
     else:
         assert "attained" not in labels(panel)
     if curve.mark is None:
@@ -148,14 +148,14 @@ def test_chords_of_convex_functions_lie_above_them(seed):
     # A δ(ε) is an average of max(0, 1 - e^(ε - loss)).
     losses = random.normal(0.5, 1.0, 50)
 
-    def delta(at):
-        return np.maximum(0.0, 1.0 - np.exp(np.subtract.outer(at, losses))).mean(axis=-1)
+    def delta(epsilon):
+        return np.maximum(0.0, 1.0 - np.exp(np.subtract.outer(epsilon, losses))).mean(axis=-1)
 
     epsilons = np.sort(np.append(random.uniform(0.0, 3.0, 11), 0.0))
-    fine, found = above(epsilons, delta(epsilons), np.zeros(11, dtype=bool))
-    assert fine.size == found.size >= 241
+    fine, chords = above(epsilons, delta(epsilons), np.zeros(11, dtype=bool))
+    assert fine.size == chords.size >= 241
     for share in (0.0, 0.3, 0.999):
-        assert (found[:-1] >= delta(fine[:-1] + share * np.diff(fine)) * (1 - 1e-12)).all()
+        assert (chords[:-1] >= delta(fine[:-1] + share * np.diff(fine)) * (1 - 1e-12)).all()
     _, flat = above(epsilons, delta(epsilons), np.ones(11, dtype=bool))
-    assert (flat >= found).all()
+    assert (flat >= chords).all()
     assert set(flat) == set(delta(epsilons))

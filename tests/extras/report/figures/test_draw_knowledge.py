@@ -103,5 +103,5 @@ def test_curves_of_a_certificate_are_drawn(noise):
         draw_knowledge(curve, panel)
         x, y = drawn(panel, "certified").get_data()
         certified = dict(zip(curve.values, curve.epsilons, strict=True))
-        assert all(certified[at] == high for at, high in zip(x, y, strict=True) if high <= panel.get_ylim()[1])
+        assert all(certified[value] == high for value, high in zip(x, y, strict=True) if high <= panel.get_ylim()[1])
         assert " ".join(panel.get_xlabel().split()).startswith(curve.words)

@@ -127,14 +127,14 @@ def test_negative_counts_are_drawn():
 
 
 def test_the_axis_is_used():
-    near, far = axes(), axes()
-    draw_series(series([(65, 150), (80, 160)]), near)
-    assert 50 < near.get_ylim()[0] < 65
-    assert near.get_ylim()[1] < 175
-    assert near.get_title(loc="left") == "published count (the axis does not start from 0)"
-    draw_series(series([(5, 150), (80, 160)]), far)
-    assert far.get_ylim()[0] == 0.0
-    assert far.get_title(loc="left") == "published count"
+    cut_axis, whole_axis = axes(), axes()
+    draw_series(series([(65, 150), (80, 160)]), cut_axis)
+    assert 50 < cut_axis.get_ylim()[0] < 65
+    assert cut_axis.get_ylim()[1] < 175
+    assert cut_axis.get_title(loc="left") == "published count (the axis does not start from 0)"
+    draw_series(series([(5, 150), (80, 160)]), whole_axis)
+    assert whole_axis.get_ylim()[0] == 0.0
+    assert whole_axis.get_title(loc="left") == "published count"
 
 
 def test_lines_differ_by_more_than_their_colour():

@@ -75,8 +75,8 @@ def test_colours_are_variables_of_the_page(kind):
     used = set()
     for element in root.iter():
         said = [element.get("fill"), element.get("stroke")]
-        for one in (element.get("style") or "").split(";"):
-            name, _, value = one.partition(":")
+        for declaration in (element.get("style") or "").split(";"):
+            name, _, value = declaration.partition(":")
             assert name not in ("font-family", "font")
             if name in ("fill", "stroke"):
                 said.append(value)
@@ -84,7 +84,7 @@ def test_colours_are_variables_of_the_page(kind):
             if colour is not None and colour != "none":
                 assert colour.startswith(("var(--", "url(#")), colour
                 used.add(colour)
-    assert used <= {f"var({name})" for name in CSS_LIGHT} | {one for one in used if one.startswith("url(#")}
+    assert used <= {f"var({name})" for name in CSS_LIGHT} | {colour for colour in used if colour.startswith("url(#")}
     assert "var(--ink)" in used
     assert "#" not in "".join(element.get("style") or "" for element in root.iter()).replace("url(#", "")
 
@@ -168,7 +168,7 @@ def test_numbers_have_two_decimals_and_keep_their_places():
 
     root = Tree.fromstring(figures.inline_svg(draw, name="a", title="t", description="d", width=200, height=100))
     (path,) = [element for element in root.iter(f"{SVG}path") if element.get("clip-path")]
-    numbers = [one for one in path.get("d").split() if one not in "ML"]
+    numbers = [word for word in path.get("d").split() if word not in "ML"]
     assert max(len(number.partition(".")[2]) for number in numbers) == 2
     x, y = np.array(numbers, dtype=float).reshape(-1, 2).T
     assert x[1] == pytest.approx(x[2], abs=0.02)
@@ -207,8 +207,8 @@ def luminance(colour):
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def contrast(one, other):
-    low, high = sorted((luminance(one), luminance(other)))
+def contrast(colour, background):
+    low, high = sorted((luminance(colour), luminance(background)))
     return (high + 0.05) / (low + 0.05)
 
 

@@ -174,7 +174,7 @@ def hostile_report() -> Report:
     return _report(WIDE, 3, frame=pd.DataFrame(rows, columns=["day", "person", *by]))
 
 
-def _report(text: str, days: int, frame: pd.DataFrame | None = None, **asked: object) -> Report:
+def _report(text: str, days: int, frame: pd.DataFrame | None = None, **options: object) -> Report:
     with tempfile.TemporaryDirectory() as scratch:
         if frame is not None:
             frame.to_parquet(Path(scratch, "people.parquet"))
@@ -182,4 +182,4 @@ def _report(text: str, days: int, frame: pd.DataFrame | None = None, **asked: ob
         file.write_text(textwrap.dedent(text), encoding="utf-8")
         job = load_job(file)
         backfill(job, FIRST, FIRST + datetime.timedelta(days=days - 1))
-        return report_of(job, **asked)
+        return report_of(job, **options)

@@ -19,16 +19,16 @@ class Element:
 
     def all(self, *tags: str) -> Iterator[Element]:
         """Yield the elements below with one of these tags, every element without any, in the document's order."""
-        for one in self.inside:
-            if isinstance(one, Element):
-                if not tags or one.tag in tags:
-                    yield one
-                yield from one.all(*tags)
+        for inner in self.inside:
+            if isinstance(inner, Element):
+                if not tags or inner.tag in tags:
+                    yield inner
+                yield from inner.all(*tags)
 
-    def one(self, tag: str, **attributes: str) -> Element:
-        found = [one for one in self.all(tag) if attributes.items() <= one.attributes.items()]
-        assert len(found) == 1, (tag, attributes, len(found))
-        return found[0]
+    def only(self, tag: str, **attributes: str) -> Element:
+        elements = [element for element in self.all(tag) if attributes.items() <= element.attributes.items()]
+        assert len(elements) == 1, (tag, attributes, len(elements))
+        return elements[0]
 
     @property
     def text(self) -> str:
@@ -40,11 +40,11 @@ class Element:
         return set((self.attributes.get("class") or "").split())
 
     def _texts(self) -> Iterator[str]:
-        for one in self.inside:
-            if isinstance(one, str):
-                yield one
+        for inner in self.inside:
+            if isinstance(inner, str):
+                yield inner
             else:
-                yield from one._texts()
+                yield from inner._texts()
 
 
 class _Reader(HTMLParser):
@@ -55,10 +55,10 @@ class _Reader(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         assert len({name for name, _ in attrs}) == len(attrs), f"<{tag}> has an attribute twice"
-        made = Element(tag, dict(attrs))
-        self.open[-1].inside.append(made)
+        element = Element(tag, dict(attrs))
+        self.open[-1].inside.append(element)
         if tag not in VOID:
-            self.open.append(made)
+            self.open.append(element)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.open[-1].inside.append(Element(tag, dict(attrs)))

@@ -24,11 +24,11 @@ REPORTS = {
 def _much(tables: int, rows: int, argument: int) -> Report:
     """Return the clinic's report with more of everything: so many tables, rows in each, and times its argument."""
     report = clinic_report()
-    (one,) = report.releases
+    (release,) = report.releases
     keys, counts = tuple((f"district {row}",) for row in range(rows)), tuple(range(100, 100 + rows))
-    one = replace(one, table=replace(one.table, keys=keys, counts=counts))
+    release = replace(release, table=replace(release.table, keys=keys, counts=counts))
     about = replace(report.about, argument=" ".join([report.about.argument] * argument))
-    return replace(report, releases=(one,) * tables, about=about)
+    return replace(report, releases=(release,) * tables, about=about)
 
 
 def _little() -> Report:
@@ -59,13 +59,13 @@ def page(name: str) -> str:
 
 def drawn(report: Report) -> dict[int, Promise]:
     """Return the promises that have figures of their own, by their number: not those with an earlier one's numbers."""
-    found: dict[int, Promise] = {}
+    by_number: dict[int, Promise] = {}
     for number, promise in enumerate(report.promises, start=1):
-        if all(_numbers(earlier) != _numbers(promise) for earlier in found.values()):
-            found[number] = promise
-    return found
+        if all(_numbers(earlier) != _numbers(promise) for earlier in by_number.values()):
+            by_number[number] = promise
+    return by_number
 
 
 def _numbers(promise: Promise) -> object:
     rows = [(scenario.kind, scenario.epsilon, scenario.delta_at_one) for scenario in promise.scenarios]
-    return promise.curve, [(one.values, one.epsilons) for one in promise.knowledge], rows
+    return promise.curve, [(curve.values, curve.epsilons) for curve in promise.knowledge], rows

@@ -49,7 +49,7 @@ def opened(browser, tmp_path):
         shown.on("console", lambda message: heard.append(f"{message.type}: {message.text}"))
         shown.on("pageerror", lambda error: heard.append(f"error: {error}"))
         shown.on("dialog", lambda dialog: (heard.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-        shown.on("request", lambda asked: asked.url == file.as_uri() or heard.append(f"request: {asked.url}"))
+        shown.on("request", lambda request: request.url == file.as_uri() or heard.append(f"request: {request.url}"))
         shown.goto(file.as_uri())
         yield shown
         context.close()
@@ -69,7 +69,7 @@ def test_a_page_opens_without_a_complaint_or_a_request(browser, tmp_path, name):
         shown.on("console", lambda message: heard.append(message.text))
         shown.on("pageerror", lambda error: heard.append(str(error)))
         shown.on("dialog", lambda dialog: (heard.append(dialog.message), dialog.dismiss()))
-        shown.on("request", lambda asked: heard.append(asked.url))
+        shown.on("request", lambda request: heard.append(request.url))
         shown.goto(file.as_uri(), wait_until="networkidle")
         for details in shown.locator("summary").all():
             details.click()
@@ -86,13 +86,13 @@ def test_the_policy_of_a_page_stops_scripts_and_requests(browser, tmp_path):
         "<img src='http://127.0.0.1:9/x.png' onerror='document.title = 1'><script>document.title = 2</script></main>"
     )
     file.write_text(page("day").replace("</main>", worse), encoding="utf-8")
-    asked = []
+    requested = []
     with browser.new_context() as context:
         shown = context.new_page()
-        shown.on("requestfinished", lambda one: asked.append(one.url))
+        shown.on("requestfinished", lambda request: requested.append(request.url))
         shown.goto(file.as_uri())
         assert shown.title().startswith("flights")
-    assert asked == [file.as_uri()]
+    assert requested == [file.as_uri()]
 
 
 @thinned(2)
@@ -143,13 +143,13 @@ def test_axe_finds_nothing(opened, name, scheme, width):
 
     with opened(name, scheme=scheme, width=width) as shown:
         shown.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
-        found = Axe().run(shown)
+        result = Axe().run(shown)
         wrong = [
             f"{violation['impact']}: {violation['id']}: {violation['nodes'][0]['html']}"
-            for violation in found.response["violations"]
+            for violation in result.response["violations"]
         ]
         assert wrong == []
-        assert len(found.response["passes"]) > 20
+        assert len(result.response["passes"]) > 20
 
 
 @every_scheme
@@ -270,13 +270,16 @@ def test_letters_in_pictures_can_be_read(opened, name):
             assert min(heights) >= 9.0, width
 
 
-def test_on_paper_everything_is_open_and_light(opened):
+def test_paper_is_light_and_has_promises_and_what_is_folded_out(opened):
     with opened("noisy", scheme="dark") as shown:
         shown.emulate_media(media="print", color_scheme="dark")
         assert shown.evaluate("getComputedStyle(document.body).color") == "rgb(23, 33, 43)"
         assert not shown.locator("nav").is_visible()
-        for lines in shown.locator("details table:not(.screen)").all():
-            assert lines.evaluate("one => one.getBoundingClientRect().height") > 20
+        folded = shown.locator("details:not(.printed) table:not(.screen)")
+        for opens in (False, True):
+            shown.evaluate("open => document.querySelectorAll('details').forEach(one => one.open = open)", opens)
+            assert {lines.is_visible() for lines in folded.all()} == {opens}
+            assert {promise.is_visible() for promise in shown.locator("details.printed p").all()} == {True}
         # A4 without its margins.
         shown.set_viewport_size({"width": 657, "height": 980})
         assert shown.locator("figure .wide svg").first.is_visible()

@@ -37,11 +37,11 @@ def examples():
         report()
 
 
-def report_of(*arguments, **asked):
+def report_of(*arguments, **options):
     """Return a report without its curves over what else may be assumed, which take nine tenths of its time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(published, "knowledge_curves", lambda *_, **__: ())
-        return job_report.report_of(*arguments, **asked)
+        return job_report.report_of(*arguments, **options)
 
 
 def ledger_of(job):
@@ -105,11 +105,11 @@ def test_the_report_of_a_job_has_its_newest_day_in_full_and_all_days_as_a_series
         true = days[period].groupby("carrier")["tailnum"].nunique()
         expected = [int(true[cell]) if true.get(cell, 0) >= 50 else None for cell in series.cells]
         assert list(counts) == expected
-    total, one = report.promises
+    total, single = report.promises
     assert report.lead == total.statement == report.ledger.total
     assert report.lead.sentence.startswith("Any one of 30 releases: private at ε = 1.16, δ = 1e-6")
     assert total.certificate["rule"] == "one_day_protected"
-    assert (total.name, one.name, report.releases[0].promise) == ("everything published", "aircraft_by_carrier", 1)
+    assert (total.name, single.name, report.releases[0].promise) == ("everything published", "aircraft_by_carrier", 1)
     assert len(report.ledger.points) == 25
     assert report.ledger.points[-1].epsilon == report.lead.epsilon == total.scenarios[0].epsilon
     cited = [theorem for promise in report.promises for theorem in promise.statement.theorems]
@@ -213,8 +213,8 @@ def test_a_reservation_that_waits_is_counted_and_said(job):
     read = job()
     run_job(read, DAY)
     with ledger_of(read) as ledger:
-        (one,) = read.publications(dates(2)[1])
-        Publication(question=one.question, attacker=read.attacker_model(), ledger=ledger).reserve()
+        (publication,) = read.publications(dates(2)[1])
+        Publication(question=publication.question, attacker=read.attacker_model(), ledger=ledger).reserve()
     report = report_of(read)
     assert (report.ledger.releases, report.ledger.waiting) == (2, 1)
     assert report.period == "2020-01-01"
@@ -413,8 +413,8 @@ def test_the_public_hears_of_no_period_but_those_the_job_published(job):
             ledger=ledger,
             period="clinic /home/alice/x.csv",
         )
-        (one,) = read.publications(dates(2)[1])
-        Publication(question=one.question, attacker=read.attacker_model(), ledger=ledger).reserve()
+        (publication,) = read.publications(dates(2)[1])
+        Publication(question=publication.question, attacker=read.attacker_model(), ledger=ledger).reserve()
         total = ledger.total()
     public, auditor = (report_of(read, audience=audience) for audience in ("public", "auditor"))
     assert [(point.period, point.releases) for point in public.ledger.points] == [("2020-01-01", 3)]

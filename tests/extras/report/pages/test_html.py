@@ -62,11 +62,11 @@ def tree(name: str) -> Element:
 
 
 def table_of(root: Element, id: str) -> Element:
-    return next(one for one in root.all("table") if one.one("caption").attributes["id"] == id)
+    return next(table for table in root.all("table") if table.only("caption").attributes["id"] == id)
 
 
 def rows(root: Element, id: str) -> list[list[str]]:
-    body = table_of(root, id).one("tbody")
+    body = table_of(root, id).only("tbody")
     return [[cell.text for cell in row.all("th", "td")] for row in body.all("tr")]
 
 
@@ -87,48 +87,48 @@ def brief(text: str, report: Report) -> str:
 @every_report
 def test_a_page_has_one_title_its_landmarks_and_headings_in_order(name):
     root, report = tree(name), REPORTS[name]()
-    assert root.one("html").attributes["lang"] == "en"
-    assert plain(report.title) in root.one("h1").text
-    assert report.period in root.one("h1").text
+    assert root.only("html").attributes["lang"] == "en"
+    assert plain(report.title) in root.only("h1").text
+    assert report.period in root.only("h1").text
     for landmark in ("header", "nav", "main", "footer"):
-        root.one(landmark)
-    levels = [int(one.tag[1]) for one in root.all("h1", "h2", "h3", "h4", "h5", "h6")]
+        root.only(landmark)
+    levels = [int(heading.tag[1]) for heading in root.all("h1", "h2", "h3", "h4", "h5", "h6")]
     assert levels.count(1) == 1
     assert all(later - earlier <= 1 for earlier, later in pairwise(levels))
-    first = next(root.one("body").all("a"))
+    first = next(root.only("body").all("a"))
     assert first.attributes["href"] == "#main"
 
 
 @every_report
 def test_every_id_is_unique_and_every_reference_has_its_target(name):
     root = tree(name)
-    ids = [one.attributes["id"] for one in root.all() if "id" in one.attributes]
+    ids = [element.attributes["id"] for element in root.all() if "id" in element.attributes]
     assert len(ids) == len(set(ids))
-    for one in root.all():
-        wanted = (one.attributes.get("aria-labelledby") or "").split()
-        href = one.attributes.get("href") or one.attributes.get("xlink:href") or ""
+    for element in root.all():
+        wanted = (element.attributes.get("aria-labelledby") or "").split()
+        href = element.attributes.get("href") or element.attributes.get("xlink:href") or ""
         assert set(wanted) <= set(ids)
         assert href == "" or href[1:] in ids, href
-        for reference in re.findall(r"url\(#([^)]+)\)", " ".join(str(value) for value in one.attributes.values())):
+        for reference in re.findall(r"url\(#([^)]+)\)", " ".join(str(value) for value in element.attributes.values())):
             assert reference in ids
 
 
 @every_report
 def test_a_page_is_alone(name):
     root = tree(name)
-    for one in root.all():
-        assert one.tag not in ("script", "link", "img", "iframe", "object", "embed", "form", "base", "audio", "video")
-        for key, value in one.attributes.items():
+    for node in root.all():
+        assert node.tag not in ("script", "link", "img", "iframe", "object", "embed", "form", "base", "audio", "video")
+        for key, value in node.attributes.items():
             assert not key.startswith("on"), key
             assert key not in ("src", "srcset", "action", "data", "poster"), key
             if key in ("href", "xlink:href"):
                 assert str(value).startswith("#"), value
             if key != "xmlns":
                 assert "url(" not in str(value).replace("url(#", ""), value
-    sheet = root.one("style").text
+    sheet = root.only("style").text
     assert "url(" not in sheet
     assert "@import" not in sheet
-    policy = root.one("meta", **{"http-equiv": "Content-Security-Policy"}).attributes["content"]
+    policy = root.only("meta", **{"http-equiv": "Content-Security-Policy"}).attributes["content"]
     assert "default-src 'none'" in policy
     assert "script" not in policy
 
@@ -138,20 +138,20 @@ def test_a_table_has_a_caption_and_its_headings_a_scope(name):
     root = tree(name)
     tables = list(root.all("table"))
     assert tables
-    for one in tables:
-        assert all(heading.attributes["scope"] in ("col", "row") for heading in one.all("th"))
-        lengths = {sum(1 for _ in row.all("th", "td")) for row in one.all("tr")}
-        assert len(lengths) == 1, one.one("caption").text
-    for one in root.all("div"):
-        if "scroll" in one.classes:
-            assert one.attributes["role"] == "region"
-            assert one.attributes["tabindex"] == "0"
-    folded = {id(one) for figure in root.all("figure") for one in figure.all("table")}
-    numbered = [re.match(r"Table (\d+)\.", table.one("caption").text) for table in tables if id(table) not in folded]
-    assert [int(found[1]) for found in numbered] == list(range(1, len(numbered) + 1))
+    for table in tables:
+        assert all(heading.attributes["scope"] in ("col", "row") for heading in table.all("th"))
+        lengths = {sum(1 for _ in row.all("th", "td")) for row in table.all("tr")}
+        assert len(lengths) == 1, table.only("caption").text
+    for div in root.all("div"):
+        if "scroll" in div.classes:
+            assert div.attributes["role"] == "region"
+            assert div.attributes["tabindex"] == "0"
+    folded = {id(table) for figure in root.all("figure") for table in figure.all("table")}
+    numbered = [re.match(r"Table (\d+)\.", table.only("caption").text) for table in tables if id(table) not in folded]
+    assert [int(match[1]) for match in numbered] == list(range(1, len(numbered) + 1))
     for number, figure in enumerate(root.all("figure"), start=1):
-        for one in figure.all("table"):
-            assert one.one("caption").text.startswith(f"Numbers of figure {number}. ")
+        for table in figure.all("table"):
+            assert table.only("caption").text.startswith(f"Numbers of figure {number}. ")
 
 
 @every_report
@@ -162,20 +162,20 @@ def test_a_picture_says_what_it_shows_and_how_to_read_it(name):
     drawn = [figure for figure in figures if "panels" not in figure.classes]
     for figure in figures:
         pictures = list(figure.all("svg"))
-        assert all(svg.attributes["role"] == "img" and len(svg.one("title").text) > 10 for svg in pictures)
+        assert all(svg.attributes["role"] == "img" and len(svg.only("title").text) > 10 for svg in pictures)
         if figure in drawn:
             wide, narrow = pictures
-            assert all(len(svg.one("desc").text) > 20 for svg in (wide, narrow))
-        caption = figure.one("figcaption")
+            assert all(len(svg.only("desc").text) > 20 for svg in (wide, narrow))
+        caption = figure.only("figcaption")
         assert caption.text.startswith("Figure ")
         assert any("reading" in span.classes for span in caption.all("span"))
-    assert sum("In short: " in figure.one("figcaption").text for figure in drawn) == len(drawn)
+    assert sum("In short: " in figure.only("figcaption").text for figure in drawn) == len(drawn)
 
 
 @every_report
 def test_the_numbers_come_first_as_they_were_published(name):
     root, report = tree(name), REPORTS[name]()
-    assert next(root.all("section")) is root.one("section", id="numbers")
+    assert next(root.all("section")) is root.only("section", id="numbers")
     for number, release in enumerate(report.releases, start=1):
         screen, table = numbers_of(release, report), release.table
         noised = "≈ " if release.error else ""
@@ -190,7 +190,7 @@ def test_the_numbers_come_first_as_they_were_published(name):
             named = {plain(joined(key) or "count"): count or "suppressed" for key, count in newest.items()}
             assert [row[-2] for row in shown] == [named[row[0]] for row in shown]
             periods = screen.series.periods[-6:]
-            head = [cell.text for cell in table_of(root, f"numbers-{number}").one("thead").all("th", "td")]
+            head = [cell.text for cell in table_of(root, f"numbers-{number}").only("thead").all("th", "td")]
             assert head[1:] == [*periods, f"change from {periods[-2]}"]
         for words in (release.sentence, release.asked, release.id):
             assert plain(words) in root.text
@@ -199,15 +199,15 @@ def test_the_numbers_come_first_as_they_were_published(name):
 def test_what_is_left_out_of_the_first_screen_is_a_link_away():
     root, report = tree("hostile"), REPORTS["hostile"]()
     (release,) = report.releases
-    assert root.one("a", href="#all-1").text == "And 30 more cells: all of it"
-    assert root.one("details", id="all-1").one("summary").text == "All that is published of people_by_everything"
+    assert root.only("a", href="#all-1").text == "And 30 more cells: all of it"
+    assert root.only("details", id="all-1").only("summary").text == "All that is published of people_by_everything"
     wanted = [
         [*map(plain, key), whole(count, "")]
         for key, count in zip(release.table.keys, release.table.counts, strict=True)
     ]
     assert rows(root, "counts-1") == wanted
     assert len(wanted) > 40 > len(release.table.columns)
-    days = tree("year").one("a", href="#all-1").text
+    days = tree("year").only("a", href="#all-1").text
     assert days == "And 24 earlier periods: all of it"
     assert "counts-1" not in page("year")
 
@@ -228,17 +228,17 @@ def test_a_series_is_there_as_it_was_published(name):
 @every_report
 def test_the_lead_its_assumptions_and_its_limits_come_next(name):
     root, report = tree(name), REPORTS[name]()
-    promise = root.one("section", id="promise")
+    promise = root.only("section", id="promise")
     assert [*root.all("section")][1] is promise
     if report.lead is None:
         assert plain(report.lead_reason) in promise.text
         return
     assert plain(report.lead.sentence) in promise.text
-    assert promise.one("p", **{"class": "lead"}).text == plain(meaning(report.lead))
+    assert promise.only("p", **{"class": "lead"}).text == plain(meaning(report.lead))
     items = [item.text for item in promise.all("li")]
     assert items == [brief(text, report) for text in (*report.lead.assumptions, *report.lead.limits)]
     for whom in attackers(report.lead):
-        assert root.one("dd", id="attacker").text == plain(whom)
+        assert root.only("dd", id="attacker").text == plain(whom)
         assert not any(plain(whom) in item for item in items)
 
 
@@ -250,7 +250,7 @@ def test_of_several_attackers_none_is_said_to_be_enough():
     lead = Statement.of(pkdp.compose([weak, strong], evidence))
     assert len(attackers(lead)) == 2
     root = read(to_html(replace(REPORTS["day"](), lead=lead)))
-    assert "anyone who fits all assumptions below" in root.one("section", id="promise").text
+    assert "anyone who fits all assumptions below" in root.only("section", id="promise").text
     assert plain(lead.sentence) in root.text
     assert "described above" not in root.text
 
@@ -277,7 +277,9 @@ def test_claimed_numbers_are_rounded_up_and_attained_ones_down(name):
                 assert float(row[2]) <= attained
                 # Also at the larger ε that is shown: what is attained at the next one of the curve.
                 least = [
-                    delta for one, delta in zip(curve.epsilons, curve.attained, strict=True) if one >= float(row[0])
+                    delta
+                    for larger, delta in zip(curve.epsilons, curve.attained, strict=True)
+                    if larger >= float(row[0])
                 ]
                 assert float(row[2]) <= least[0]
                 assert math.isclose(float(row[2]), least[0], rel_tol=0.02, abs_tol=1e-300)
@@ -289,9 +291,9 @@ def test_claimed_numbers_are_rounded_up_and_attained_ones_down(name):
 def test_what_no_attack_is_known_to_attain_is_not_shown_as_nothing(name):
     root, report = tree(name), REPORTS[name]()
     for number, promise in drawn(report).items():
-        one = table_of(root, f"guarantee-{number}")
-        reading = next(figure for figure in root.all("figure") if one in figure.all("table")).one("figcaption").text
-        heading = one.one("thead").text
+        table = table_of(root, f"guarantee-{number}")
+        reading = next(figure for figure in root.all("figure") if table in figure.all("table")).only("figcaption").text
+        heading = table.only("thead").text
         assert ("attains" in heading) == ("dashed line below" in reading) == any(promise.curve.attained)
         assert ("not known" in reading) == (not any(promise.curve.attained))
         if any(promise.curve.attained):
@@ -307,9 +309,9 @@ def test_a_budget_is_not_rounded_and_is_said_with_its_delta():
     (line,) = report.ledger.budgets
     budget = replace(line, words=words, epsilon=1.2345, delta=2e-6, window_days=7)
     root = read(to_html(replace(report, ledger=replace(report.ledger, budgets=(budget,)))))
-    figure = next(one for one in root.all("figure") if any(words in text.text for text in one.all("desc")))
+    figure = next(figure for figure in root.all("figure") if any(words in text.text for text in figure.all("desc")))
     assert f"A budget allows {words}." in next(figure.all("desc")).text
-    facts = root.one("section", id="promise").text
+    facts = root.only("section", id="promise").text
     assert "of 1.2345 at δ = 2e-6 allowed against the declared attacker in any 7 days" in facts
 
 
@@ -321,7 +323,7 @@ def test_a_number_of_people_is_written_out():
     promise = replace(report.promises[0], knowledge=(million,))
     changed = replace(report, promises=(promise,))
     said = [desc.text for desc in read(to_html(changed)).all("desc")]
-    assert any("As declared, at 12345678, ε is 0.1; at the right end, at 23456789, it is 0.2." in one for one in said)
+    assert any("As declared, at 12345678, ε is 0.1; at the right end, at 23456789, it is 0.2." in text for text in said)
     assert "declared: 12345678" in to_markdown(changed)
 
 
@@ -329,8 +331,8 @@ def test_a_number_of_people_is_written_out():
 def test_what_if_and_what_the_attacker_knows(name):
     root, report = tree(name), REPORTS[name]()
     for number, promise in enumerate(report.promises, start=1):
-        for at, curve in enumerate(promise.knowledge if number in drawn(report) else (), start=1):
-            shown = rows(root, f"knowledge-{number}-{at}")
+        for place, curve in enumerate(promise.knowledge if number in drawn(report) else (), start=1):
+            shown = rows(root, f"knowledge-{number}-{place}")
             assert [row[1] for row in shown] == [
                 "none" if epsilon == math.inf else rounded_up(epsilon) for epsilon in curve.epsilons
             ]
@@ -361,7 +363,7 @@ def test_the_ledger_over_time_and_its_budgets(name):
             assert float(row[1]) == budget.epsilon
             if budget.spent is not None and budget.spent < math.inf:
                 assert budget.spent <= float(row[2]) <= budget.spent * 1.02
-    section = root.one("section", id="ledger").text
+    section = root.only("section", id="ledger").text
     for words in (*ledger.declared, *ledger.remarks, ledger_total(ledger)):
         assert plain(words) in section
     assert (plain(DECLARED) in section) == bool(ledger.declared)
@@ -380,13 +382,13 @@ def test_the_error_of_the_noise_is_stated():
         ]
         for release in report.releases
     ]
-    assert "what is published is as counted" in tree("day").one("section", id="error").text
+    assert "what is published is as counted" in tree("day").only("section", id="error").text
 
 
 def test_where_noise_decides_what_is_published_the_numbers_are_said_to_lean_high():
     root, report = tree("noisy"), REPORTS["noisy"]()
     always, chosen = report.releases
-    section = root.one("section", id="error")
+    section = root.only("section", id="error")
     notes = {note.text.partition(": ")[0]: note.text for note in section.all("p") if ": " in note.text}
     assert "as likely to be too high as too low, and may be negative" in notes[always.name]
     assert "lean high" not in notes[always.name]
@@ -403,7 +405,7 @@ def test_input_checks_are_for_auditors():
         plain(check.rule) for check in report.checks
     ]
     public = replace(report, audience="public", checks=(CheckLine(rule="no cell is called X", passed=True),))
-    shown = read(to_html(public)).one("section", id="checks").text
+    shown = read(to_html(public)).only("section", id="checks").text
     assert "no cell is called X" not in shown
     assert "left out" in shown
     failed = replace(report, checks=(CheckLine(rule="no cell is called X", passed=False),))
@@ -411,10 +413,10 @@ def test_input_checks_are_for_auditors():
 
 
 def test_cells_that_leave_no_trace_are_not_counted():
-    text = tree("day").one("section", id="numbers").text
+    text = tree("day").only("section", id="numbers").text
     assert "leave no trace" in text
     assert "suppressed" not in text
-    assert "leave no trace" not in tree("noisy").one("section", id="numbers").text
+    assert "leave no trace" not in tree("noisy").only("section", id="numbers").text
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -423,9 +425,9 @@ def test_where_releases_do_not_add_up_the_page_says_so():
     ledger: LedgerAccount = replace(report.ledger, total=None, reason="They are about the same people.", points=())
     none = replace(report, lead=None, lead_reason="They are about the same people.", ledger=ledger)
     root = read(to_html(none))
-    assert "do not add up to one promise" in root.one("section", id="promise").text
-    assert "They are about the same people." in root.one("section", id="promise").text
-    assert "They do not add up to one number: They are" in root.one("section", id="ledger").text
+    assert "do not add up to one promise" in root.only("section", id="promise").text
+    assert "They are about the same people." in root.only("section", id="promise").text
+    assert "They do not add up to one number: They are" in root.only("section", id="ledger").text
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -433,9 +435,9 @@ def test_the_promise_of_a_single_release_stands_there_once():
     report = REPORTS["noisy"]()
     said = replace(report.ledger.total, sentence="Private in other words.")
     for releases in (1, 2):
-        one = replace(report, ledger=replace(report.ledger, total=said, releases=releases))
-        assert to_html(one).count("<p>Private in other words.</p>") == releases - 1
-        assert to_markdown(one).partition("<!--")[0].count("Private in other words.") == releases - 1
+        changed = replace(report, ledger=replace(report.ledger, total=said, releases=releases))
+        assert to_html(changed).count("<p>Private in other words.</p>") == releases - 1
+        assert to_markdown(changed).partition("<!--")[0].count("Private in other words.") == releases - 1
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -467,9 +469,11 @@ def test_equal_reports_have_equal_bytes():
         "Markup('<svg><title>{}</title><desc>{}</desc></svg>').format(title, description); "
         "sys.stdout.buffer.write(forms.to_html(pickle.load(sys.stdin.buffer)).encode())"
     )
-    asked = {**os.environ, "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo", "LC_ALL": "C"}
+    environment = {**os.environ, "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo", "LC_ALL": "C"}
     given = pickle.dumps(REPORTS["day"]())
-    done = subprocess.run([sys.executable, "-c", script], check=True, input=given, stdout=subprocess.PIPE, env=asked)
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, input=given, stdout=subprocess.PIPE, env=environment
+    )
     assert done.stdout.decode() == to_html(REPORTS["day"]())
 
 
@@ -486,11 +490,11 @@ def test_a_year_of_days_is_small():
         tuple(None if (day + cell) % 7 == 0 else 100 + day * cell for cell in range(20)) for day in range(365)
     )
     series = replace(report.series[0], cells=tuple(f"cell {cell}" for cell in range(20)), periods=days, counts=counts)
-    points = tuple(replace(report.ledger.points[0], period=day, releases=1 + at) for at, day in enumerate(days))
+    points = tuple(replace(report.ledger.points[0], period=day, releases=1 + place) for place, day in enumerate(days))
     year = replace(report, series=(series,), ledger=replace(report.ledger, points=points))
-    made = to_html(year)
-    assert len(rows(read(made), "series-numbers-1")) == 365
-    assert len(made.encode()) < 1_000_000
+    html = to_html(year)
+    assert len(rows(read(html), "series-numbers-1")) == 365
+    assert len(html.encode()) < 1_000_000
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -512,7 +516,7 @@ def test_equal_curves_are_drawn_once():
     other = replace(second, curve=replace(first.curve, mark=None), knowledge=first.knowledge)
     assert titled(first, report) == "each release by itself"
     words = "the same as those of each release by itself, above"
-    once, twice = (to_html(replace(report, promises=(first, one))) for one in (same, other))
+    once, twice = (to_html(replace(report, promises=(first, repeated))) for repeated in (same, other))
     assert words in once
     assert words not in twice
     assert twice.count("<svg") > once.count("<svg")
@@ -520,8 +524,8 @@ def test_equal_curves_are_drawn_once():
 
 def test_no_line_ends_inside_a_number_or_a_date():
     root = tree("noisy")
-    bound = {one.text for one in root.all("span") if "n" in one.classes}
+    bound = {span.text for span in root.all("span") if "n" in span.classes}
     assert {"1.34e-6", "δ = 1e-6", "95 %", "2013-01-07"} <= bound
-    for one in root.all("p", "dd", "li", "summary", "figcaption"):
-        loose = "".join(text for text in one.inside if isinstance(text, str))
+    for element in root.all("p", "dd", "li", "summary", "figcaption"):
+        loose = "".join(text for text in element.inside if isinstance(text, str))
         assert not re.search(r"\de-\d|\d{4}-\d\d|\d %|[εδk] = \d", loose), loose

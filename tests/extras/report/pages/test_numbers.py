@@ -60,8 +60,8 @@ def changes(mechanism: Mechanism, *pairs: tuple[int | None, int | None], marks: 
 
 
 def test_exact_counts_change_by_their_difference_and_hidden_ones_by_nothing():
-    found = changes(pkdp.Histogram(k=20), (20, 1320), (1320, 20), (25, 25), (None, 30), (30, None), (None, None))
-    assert found == ["+1,300", f"{MINUS}1,300", "0", "", "", ""]
+    differences = changes(pkdp.Histogram(k=20), (20, 1320), (1320, 20), (25, 25), (None, 30), (30, None), (None, None))
+    assert differences == ["+1,300", f"{MINUS}1,300", "0", "", "", ""]
 
 
 def test_a_noised_change_is_shown_only_past_the_noise_of_both():

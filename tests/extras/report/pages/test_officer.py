@@ -78,8 +78,10 @@ def test_no_symbol_is_without_its_word(report):
                     r"[εδ](?! \(|\))|epsilon|\bk =|p_max(?!\))", text.replace("worst-case ε and δ", "")
                 ), text
     (listed,) = [value for s in sections(report()) if s.title == "Not protected" for _, value in s.blocks]
-    assert all(re.match(r"[A-Z][a-z]+ .*\b(is|are|does|holds?|states?|appears)\b.*\.$", one) for one in listed), listed
-    said = json.dumps([one.blocks for one in sections(report())], ensure_ascii=False)
+    assert all(
+        re.match(r"[A-Z][a-z]+ .*\b(is|are|does|holds?|states?|appears)\b.*\.$", sentence) for sentence in listed
+    ), listed
+    said = json.dumps([section.blocks for section in sections(report())], ensure_ascii=False)
     words = _Words(report())
     for limit in report().promises[0].statement.limits[1:]:
         assert (
@@ -130,9 +132,11 @@ def test_what_is_true_of_some_releases_is_a_value_also_when_it_is_read_back():
     ]
     said = Statement.of(pkdp.compose(parts, pkdp.IndependentGivenHabits()))
     assert [(attacker.number, attacker.releases) for attacker in said.attackers] == [(3, 4), (1, 4)]
-    assert {f"The attacker is {attacker.text}." for attacker in said.attackers} <= {some.text for some in said.of_some}
-    for some in said.of_some:
-        assert str(some) in said.assumptions
+    assert {f"The attacker is {attacker.text}." for attacker in said.attackers} <= {
+        assumption.text for assumption in said.of_some
+    }
+    for assumption in said.of_some:
+        assert str(assumption) in said.assumptions
     first, *others = clinic_report().promises
     report = dataclasses.replace(clinic_report(), promises=(dataclasses.replace(first, statement=said), *others))
     assert report_of_document(json.loads(render(report, "json"))).promises[0].statement == said
@@ -231,10 +235,12 @@ def test_the_report_says_who_publishes_and_plain_words_and_numbers_before_the_se
 
 def test_what_there_is_no_room_for_is_in_the_report():
     report = clinic_report()
-    (one,) = report.releases
-    rows = dataclasses.replace(one.table, keys=tuple((f"a {row}",) for row in range(40)), counts=tuple(range(60, 100)))
+    (release,) = report.releases
+    rows = dataclasses.replace(
+        release.table, keys=tuple((f"a {row}",) for row in range(40)), counts=tuple(range(60, 100))
+    )
     about = dataclasses.replace(report.about, argument="reason " * 300 + "end")
-    much = dataclasses.replace(report, releases=(dataclasses.replace(one, table=rows),) * 5, about=about)
+    much = dataclasses.replace(report, releases=(dataclasses.replace(release, table=rows),) * 5, about=about)
     text = render(much, "md", "officer")
     assert text.count("| a 0 | 60 |") == 3
     assert "And 2 more tables: see the report." in text

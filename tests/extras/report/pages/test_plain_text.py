@@ -66,9 +66,9 @@ KEY_TEXT = st.one_of(
 
 
 @given(st.tuples(KEY_TEXT, KEY_TEXT), st.tuples(KEY_TEXT, KEY_TEXT))
-def test_different_texts_look_different(one, other):
-    assert (key_text(one[0]) == key_text(other[0])) == (one[0] == other[0])
-    assert (joined([*map(key_text, one)]) == joined([*map(key_text, other)])) == (one == other)
+def test_different_texts_look_different(first, second):
+    assert (key_text(first[0]) == key_text(second[0])) == (first[0] == second[0])
+    assert (joined([*map(key_text, first)]) == joined([*map(key_text, second)])) == (first == second)
 
 
 @given(KEY_TEXT)

@@ -115,8 +115,8 @@ def test_where_no_epsilon_reaches_delta_the_noise_leads():
 
 def test_what_is_protected_is_said_as_the_sentence_says_it():
     assert protected(statement()) == "whether a person is included in this release"
-    one = pkdp.certify(pkdp.Histogram(k=50), pkdp.AttackerModel(p_max=0.5))
-    day = Statement.of(pkdp.compose([(one, 365)], pkdp.OneDayProtected()))
+    certificate = pkdp.certify(pkdp.Histogram(k=50), pkdp.AttackerModel(p_max=0.5))
+    day = Statement.of(pkdp.compose([(certificate, 365)], pkdp.OneDayProtected()))
     assert protected(day) == "whether a person is included in any one of these releases, whatever her other records are"
     assert protected(day) in day.sentence
     assert protected(replace(statement(), hides="", protects="value")) == "which of two published cells a person is in"
@@ -132,17 +132,17 @@ def test_a_large_epsilon_is_called_what_it_is():
 def test_what_is_known_besides_is_named_wherever_noise_holds_against_anyone():
     total = pkdp.Leakage.total("the number of voters")
     noisy = pkdp.Histogram(noise=pkdp.GeometricNoise(0.25))
-    told = Statement.of(pkdp.certify(noisy, pkdp.AttackerModel(leakage=total), protects="value"))
-    assert anyone(told)
-    assert whom(told) == "anyone at all, given the number of voters"
-    assert "even knowing everybody else's records and the number of voters, learns" in meaning(told)
-    assert meaning(told).endswith(
+    beside_total = Statement.of(pkdp.certify(noisy, pkdp.AttackerModel(leakage=total), protects="value"))
+    assert anyone(beside_total)
+    assert whom(beside_total) == "anyone at all, given the number of voters"
+    assert "even knowing everybody else's records and the number of voters, learns" in meaning(beside_total)
+    assert meaning(beside_total).endswith(
         "It does not protect what the number of voters and everybody else's records tell by themselves."
     )
-    assert "knows everybody else's records and the number of voters learns" in worst_meaning(told)
+    assert "knows everybody else's records and the number of voters learns" in worst_meaning(beside_total)
     alone = Statement.of(pkdp.certify(noisy, pkdp.AttackerModel(), protects="value"))
     assert whom(alone) == whom(None) == "anyone at all"
-    assert document_of(told)["anyone"] == whom(told)
+    assert document_of(beside_total)["anyone"] == whom(beside_total)
     assert "anyone" not in document_of(alone)
     assert "themselves" not in meaning(alone) + worst_meaning(alone)
     private = pkdp.AttackerModel(leakage=pkdp.Leakage("a noisy total", epsilon=0.1))
@@ -150,7 +150,9 @@ def test_what_is_known_besides_is_named_wherever_noise_holds_against_anyone():
 
 
 def test_a_total_says_that_it_tells_nothing_about_cells():
-    told = Statement.of(pkdp.certify(pkdp.Count(), pkdp.AttackerModel(leakage=pkdp.Leakage.total()), protects="value"))
-    assert named(told) == (0.0, 0.0)
-    assert protected(told) == "in which cell a person is"
-    assert "learns more about it than before. It is about one privacy unit" in meaning(told)
+    about_total = Statement.of(
+        pkdp.certify(pkdp.Count(), pkdp.AttackerModel(leakage=pkdp.Leakage.total()), protects="value")
+    )
+    assert named(about_total) == (0.0, 0.0)
+    assert protected(about_total) == "in which cell a person is"
+    assert "learns more about it than before. It is about one privacy unit" in meaning(about_total)

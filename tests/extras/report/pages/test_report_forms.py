@@ -119,8 +119,8 @@ def test_the_json_tells_a_budget_that_nothing_meets_from_one_that_is_not_known()
     changed = dataclasses.replace(report, ledger=dataclasses.replace(report.ledger, budgets=lines))
     document = json.loads(render(changed, "json"))
     VALIDATOR.validate(document)
-    told = [(budget["spent"], budget["spent_state"]) for budget in document["ledger"]["budgets"]]
-    assert told == [(line.spent, "certified"), (None, "none"), (None, "not known")]
+    spending = [(budget["spent"], budget["spent_state"]) for budget in document["ledger"]["budgets"]]
+    assert spending == [(line.spent, "certified"), (None, "none"), (None, "not known")]
     assert "Infinity" not in render(changed, "json")
 
 

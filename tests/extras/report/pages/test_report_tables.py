@@ -36,12 +36,12 @@ def test_a_table_is_cut_only_where_that_saves_something(rows, most, shown):
 
 def test_declared_cells_keep_their_order_when_later_periods_declare_more():
     frame = pd.DataFrame({"level": ["low"] * 30 + ["high"] * 25, "person": range(55)})
-    asked = {"unit": "person", "k": 20, "attacker": pkdp.AttackerModel(p_max=0.1)}
+    options = {"unit": "person", "k": 20, "attacker": pkdp.AttackerModel(p_max=0.1)}
     former, latter = ["low", "mid", "high"], ["lowest", "low", "mid", "high", None]
-    days = {str(len(domain)): frame.pkdp.histogram("level", domain=domain, **asked) for domain in (former, latter)}
+    days = {str(len(domain)): frame.pkdp.histogram("level", domain=domain, **options) for domain in (former, latter)}
     assert series_of("name", days).cells == ("lowest", "low", "mid", "high", "(missing)")
-    found = {day: frame.pkdp.histogram("level", **asked) for day in "12"}
-    assert series_of("name", found).cells == ("high", "low")
+    daily = {day: frame.pkdp.histogram("level", **options) for day in "12"}
+    assert series_of("name", daily).cells == ("high", "low")
 
 
 def test_a_count_is_one_row_without_a_key():

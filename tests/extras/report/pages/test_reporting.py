@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from thorough import thinned
-from visit_jobs import BASIC, DAY, dates, visits
+from visit_jobs import BASIC, DAY, NOISY, dates, visits
 
 from pkdp_pipeline.errors import BudgetExceededError, ConfigError, InputCheckError
 from pkdp_pipeline.extras.report import job_report as module
@@ -26,14 +26,14 @@ REPORTING = BASIC.replace('directory = "out"', 'directory = "out"\n    report = 
 @pytest.fixture
 def drawn(monkeypatch):
     """Every report that is rendered; how HTML looks is tested elsewhere."""
-    made = []
+    reports = []
 
     def render(report, form):
-        made.append(report)
+        reports.append(report)
         return f"{form}: {report.title}, {report.period}, {report.ledger.releases}"
 
     monkeypatch.setattr(room, "render", render)
-    return made
+    return reports
 
 
 def ids(job) -> list[str | None]:
@@ -52,6 +52,17 @@ def test_a_run_writes_the_report_of_its_date_beside_the_summary(job, drawn):
     assert again.replayed
     assert again.report.read_text(encoding="utf-8") == "html: visits, 2020-01-01, 1"
     assert not report_place(read, None).exists()
+
+
+def test_a_revision_writes_the_report_of_everything_again(job, drawn, tmp_path):
+    noisy = NOISY.replace("noise = { epsilon = 0.5 }", "noise = { epsilon = 0.25 }")
+    read = job(noisy.replace("[output]", "[output]\n    report = true"), visits())
+    backfill(read, DAY, DAY)
+    run_job(read, DAY)
+    assert [len(report.releases) for report in drawn] == [2, 2]
+    visits(towns={"Ås": 400}).to_parquet(tmp_path / "visits.parquet")
+    run_job(read, DAY, revise=True)
+    assert report_place(read, None).read_text(encoding="utf-8") == "html: visits, 2020-01-01, 4"
 
 
 def test_without_being_asked_for_there_is_none(job, drawn):

@@ -105,10 +105,10 @@ def people(**columns):
     return frame.assign(person=range(len(frame)), **columns)
 
 
-def shown(by, **asked):
+def shown(by, **options):
     domain = {name: CELLS[name] for name in by} if len(by) > 1 else CELLS[by[0]]
-    asked = {"unit": "person", "protects": "value", "attacker": ATTACKER, "domain": domain, **asked}
-    release = people(x=1).pkdp.histogram(by, **asked)
+    options = {"unit": "person", "protects": "value", "attacker": ATTACKER, "domain": domain, **options}
+    release = people(x=1).pkdp.histogram(by, **options)
     return replace(published_table(release), reading=READING), json.loads(release.certificate.to_json())
 
 

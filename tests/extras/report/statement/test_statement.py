@@ -47,7 +47,7 @@ def test_it_is_what_the_certificate_says(certificate, delta):
     assert (said.protects, said.delta) == (certificate.protects, delta)
     assert said.epsilon == certificate.epsilon(delta)
     assert [epsilon for epsilon, _ in said.numbers] == [0.1, 0.5, 1.0, 2.0]
-    assert [one for _, one in said.numbers] == certificate.delta(np.array([0.1, 0.5, 1.0, 2.0])).tolist()
+    assert [bound for _, bound in said.numbers] == certificate.delta(np.array([0.1, 0.5, 1.0, 2.0])).tolist()
     assert said.assumptions == certificate.assumptions
     assert said.theorems == tuple((THEOREMS[key].title, THEOREMS[key].citation) for key in certificate.theorems)
     assert [checked for _, checked in said.foundations[:-1]] == [THEOREMS[key].checked for key in certificate.theorems]
@@ -62,7 +62,7 @@ def test_limits_are_in_the_sentence_and_nothing_of_it_is_lost(certificate):
     # What follows the protection in the sentence is all among the limits.
     if certificate.has_partial_knowledge or certificate.protects == "value":
         tail = said.sentence[said.sentence.index("rotects ") - 1 :]
-        assert tail == " ".join(one for one in said.limits if not one.startswith("Nothing rests"))
+        assert tail == " ".join(limit for limit in said.limits if not limit.startswith("Nothing rests"))
 
 
 def test_the_worst_case_is_a_pair_that_the_sentence_names_and_that_holds(certificate):
@@ -116,7 +116,7 @@ def test_the_fragment_shows_all_of_it_and_takes_the_colours_of_its_page(certific
         *said.assumptions,
         *said.limits,
         *(title for title, _ in said.theorems),
-        *(one for _, checked in said.foundations for one in checked),
+        *(source for _, checked in said.foundations for source in checked),
         *below,
     ):
         assert text in words
@@ -140,22 +140,22 @@ def release(rows=3, **arguments):
 
 
 def test_a_release_shows_its_public_table_escaped_with_suppressed_cells_marked():
-    made = release()
-    page = made._repr_html_()
+    released = release()
+    page = released._repr_html_()
     assert "<script" not in page
     reader = read(page)
-    start = reader.words.index(made.error.suppression)
+    start = reader.words.index(released.error.suppression)
     assert reader.words[:start] == ["c", "count", "c0", "suppressed", "c1", "12", HOSTILE, "12"]
-    assert Statement.of(made.certificate).to_html() in page
-    assert made.id in page
+    assert Statement.of(released.certificate).to_html() in page
+    assert released.id in page
     assert "replayed" not in page
 
 
 def test_a_hostile_column_and_caveat_are_escaped():
     frame = pd.DataFrame({"u": range(12), "<b>&": ["x"] * 12})
-    made = frame.pkdp.histogram("<b>&", unit="u", k=10, attacker=ATTACKER)
-    assert "<b>" not in made._repr_html_()
-    assert "<i>" not in Statement.of(made.certificate.with_caveats("Not <i>this</i>.")).to_html()
+    released = frame.pkdp.histogram("<b>&", unit="u", k=10, attacker=ATTACKER)
+    assert "<b>" not in released._repr_html_()
+    assert "<i>" not in Statement.of(released.certificate.with_caveats("Not <i>this</i>.")).to_html()
 
 
 @pytest.mark.parametrize(("rows", "left"), [(60, None), (66, None), (67, "… 7 more rows")])
@@ -168,7 +168,7 @@ def test_of_a_long_table_the_first_rows_are_shown(rows, left):
 
 def test_a_missing_key_and_a_suppressed_count_are_shown():
     frame = pd.DataFrame({"u": range(12), "c": [None] * 12})
-    made = frame.pkdp.histogram("c", unit="u", k=10, domain=["x", None], attacker=ATTACKER)
-    assert read(made._repr_html_()).words[:6] == ["c", "count", "x", "suppressed", "(missing)", "12"]
+    released = frame.pkdp.histogram("c", unit="u", k=10, domain=["x", None], attacker=ATTACKER)
+    assert read(released._repr_html_()).words[:6] == ["c", "count", "x", "suppressed", "(missing)", "12"]
     count = pd.DataFrame({"u": range(3)}).pkdp.count(unit="u", k=10, attacker=ATTACKER)
     assert read(count._repr_html_()).words[:2] == ["count", "suppressed"]

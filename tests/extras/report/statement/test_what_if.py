@@ -218,21 +218,21 @@ def test_totals_are_composed_again_with_every_part_changed(part, evidence):
             return math.inf
 
     rows = what_if(pkdp.compose([(part, 3)], evidence), delta=DELTA)
-    found = {row.kind: row for row in rows}
+    by_kind = {row.kind: row for row in rows}
     more = [row for row in rows if row.kind == "knows_more"]
     attacker = part.attacker
-    assert found["declared"].epsilon == total(attacker, evidence)
+    assert by_kind["declared"].epsilon == total(attacker, evidence)
     assert len(more) == 5
     for tenths, row in enumerate(more, start=1):
         model = replace(attacker, known=2 * tenths, influence="active")
         assert row.epsilon == pytest.approx(total(model, evidence), rel=CLOSE)
         assert row.words == f"knows {2 * tenths} people who are in each table ({tenths}0 % of k = 20)"
-    assert found["surer"].epsilon == pytest.approx(total(replace(attacker, p_max=0.182), evidence), rel=CLOSE)
-    assert found["everything_known"].epsilon == pytest.approx(total(A(), evidence), rel=CLOSE)
+    assert by_kind["surer"].epsilon == pytest.approx(total(replace(attacker, p_max=0.182), evidence), rel=CLOSE)
+    assert by_kind["everything_known"].epsilon == pytest.approx(total(A(), evidence), rel=CLOSE)
     broken = total(attacker, None)
-    assert found["no_evidence"].epsilon == pytest.approx(broken, rel=CLOSE)
+    assert by_kind["no_evidence"].epsilon == pytest.approx(broken, rel=CLOSE)
     assert broken == (math.inf if part is THRESHOLD else pytest.approx(total(A(), None)))
-    assert all(row.epsilon >= found["declared"].epsilon for row in rows)
+    assert all(row.epsilon >= by_kind["declared"].epsilon for row in rows)
 
 
 @pytest.mark.slow
@@ -241,9 +241,9 @@ def test_parts_with_different_attackers_move_together():
     total = pkdp.compose([(THRESHOLD, 2), (other, 1)], pkdp.IndependentGivenHabits())
     rows = what_if(total, delta=DELTA)
     assert rows[1].words == "knows more people who are in each table (10 % of its threshold k)"
-    one = pkdp.certify(THRESHOLD.mechanism, replace(THRESHOLD.attacker, known=2, influence="active"))
-    two = pkdp.certify(other.mechanism, replace(other.attacker, known=6))
-    again = pkdp.compose([(one, 2), (two, 1)], pkdp.IndependentGivenHabits())
+    first = pkdp.certify(THRESHOLD.mechanism, replace(THRESHOLD.attacker, known=2, influence="active"))
+    second = pkdp.certify(other.mechanism, replace(other.attacker, known=6))
+    again = pkdp.compose([(first, 2), (second, 1)], pkdp.IndependentGivenHabits())
     assert rows[1].epsilon == pytest.approx(again.epsilon(DELTA), rel=CLOSE)
     known, sure = knowledge_curves(total, delta=DELTA, points=12)
     assert (known.declared, sure.declared) == (3.0, 0.2)
@@ -253,7 +253,9 @@ def test_parts_with_different_attackers_move_together():
 
 def test_a_single_release_in_a_total_is_that_release():
     assert what_if(pkdp.compose([THRESHOLD])) == what_if(THRESHOLD)
-    alone, together = (knowledge_curves(one, points=12) for one in (THRESHOLD, pkdp.compose([THRESHOLD])))
+    alone, together = (
+        knowledge_curves(certificate, points=12) for certificate in (THRESHOLD, pkdp.compose([THRESHOLD]))
+    )
     assert alone == together
 
 
@@ -339,12 +341,12 @@ def test_a_noisy_count_moves_the_unknown_with_numbers_that_are_close_and_certifi
     mechanism, box = pkdp.Count(noise=pkdp.GeometricNoise(1.0)), A(p_min=0.3, p_max=0.6, unknown=unknown)
     certificate = pkdp.certify(mechanism, box)
     (curve,) = knowledge_curves(certificate, delta=DELTA)
-    asked = {float(value): epsilon for value, epsilon in zip(curve.values, curve.epsilons, strict=True)}
+    epsilons = {float(value): epsilon for value, epsilon in zip(curve.values, curve.epsilons, strict=True)}
     rows = [row for row in what_if(certificate, delta=DELTA) if row.kind == "knows_more"]
     for tenths, row in enumerate(rows, start=1):
-        asked[float(unknown // 10 * (10 - tenths))] = row.epsilon
-    assert len(asked) >= 6
-    for value, epsilon in [*asked.items()][::4]:
+        epsilons[float(unknown // 10 * (10 - tenths))] = row.epsilon
+    assert len(epsilons) >= 6
+    for value, epsilon in [*epsilons.items()][::4]:
         again = pkdp.certify(mechanism, replace(box, unknown=int(value)))
         assert again.delta(epsilon) <= DELTA
         assert again.delta(epsilon / 1.006) > DELTA or value == 0.0

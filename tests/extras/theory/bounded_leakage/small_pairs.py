@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pkdp_pipeline.extras.theory.bounded_leakage import LeakagePair
 
-__all__ = ["BITS_OF_TWO", "apart", "binary", "bit", "coin", "growths", "line", "pairs", "step", "told"]
+__all__ = ["BITS_OF_TWO", "apart", "binary", "bit", "coin", "composed_delta", "growths", "line", "pairs", "step"]
 
 #: e^ε for some ε, as rationals.
 growths = st.sampled_from([Fraction(1), Fraction(9, 8), Fraction(3, 2), Fraction(2), Fraction(5)])
@@ -27,22 +27,24 @@ def line(databases: Any) -> frozenset[tuple[Any, Any]]:
 def laws(draw: st.DrawFn, outcomes: list[Any], most: int = 6) -> dict[Any, Fraction]:
     """Draw a law over `outcomes`, some of them impossible."""
     weights = draw(st.lists(st.integers(0, most), min_size=len(outcomes), max_size=len(outcomes)).filter(any))
-    return {seen: Fraction(weight, sum(weights)) for seen, weight in zip(outcomes, weights, strict=True) if weight}
+    return {
+        outcome: Fraction(weight, sum(weights)) for outcome, weight in zip(outcomes, weights, strict=True) if weight
+    }
 
 
 @st.composite
 def pairs(draw: st.DrawFn, databases: int = 2, outputs: int = 3, leaked: int = 2) -> LeakagePair:
     """Draw a mechanism and a leakage whose neighbours share a leaked value at least once."""
-    seen = [(y, o) for y in range(outputs) for o in range(leaked)]
-    found = {x: draw(laws(seen)) for x in range(databases)}
-    pair = LeakagePair(laws=found, neighbours=line(range(databases)))
+    outcomes = [(y, o) for y in range(outputs) for o in range(leaked)]
+    drawn_laws = {x: draw(laws(outcomes)) for x in range(databases)}
+    pair = LeakagePair(laws=drawn_laws, neighbours=line(range(databases)))
     if pair.is_empty:
         # One outcome that every database may have makes it say something.
         mixed = {
             x: {
                 s: (law.get(s, Fraction(0)) + (Fraction(1) if s == (0, 0) else Fraction(0))) / 2 for s in {*law, (0, 0)}
             }
-            for x, law in found.items()
+            for x, law in drawn_laws.items()
         }
         pair = LeakagePair(laws=mixed, neighbours=line(range(databases)))
     return pair
@@ -53,7 +55,7 @@ def step(reached: Fraction, growth: Fraction, delta: Fraction) -> Fraction:
     return min(Fraction(1), growth * reached + delta, 1 - (1 - delta - reached) / growth)
 
 
-def told(*deltas: Fraction) -> Fraction:
+def composed_delta(*deltas: Fraction) -> Fraction:
     """Return ``1 - Π (1 - δ)``."""
     kept = Fraction(1)
     for delta in deltas:
@@ -70,7 +72,7 @@ def bit(truth: int, growth: Fraction, delta: Fraction) -> dict[Any, Fraction]:
     """Return the most telling (growth, δ)-private law about a bit: told with chance δ, else randomised."""
     right = growth / (1 + growth)
     law = {("told", truth): delta, ("says", truth): (1 - delta) * right, ("says", 1 - truth): (1 - delta) * (1 - right)}
-    return {seen: chance for seen, chance in law.items() if chance}
+    return {outcome: chance for outcome, chance in law.items() if chance}
 
 
 def coin(outputs: dict[Any, Fraction], leaks: dict[Any, Fraction]) -> dict[tuple[Any, Any], Fraction]:
@@ -83,7 +85,7 @@ def apart(first: dict[Any, Fraction], second: dict[Any, Fraction], growth: Fract
     outcomes = sorted({*first, *second}, key=repr)
     best = Fraction(0)
     for chosen in range(2 ** len(outcomes)):
-        event = [seen for number, seen in enumerate(outcomes) if chosen >> number & 1]
+        event = [outcome for number, outcome in enumerate(outcomes) if chosen >> number & 1]
         best = max(
             best, sum((first.get(s, Fraction(0)) - growth * second.get(s, Fraction(0)) for s in event), Fraction(0))
         )

@@ -9,7 +9,7 @@ from itertools import combinations, product
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_pairs import laws, told
+from small_pairs import composed_delta, laws
 from thorough import examples as examples_of
 
 from pkdp_pipeline.errors import ArgumentError
@@ -23,7 +23,7 @@ def study(members, growth, delta):
     truth = sum(members) % 2
     right = growth / (1 + growth)
     law = {("told", truth): delta, ("says", truth): (1 - delta) * right, ("says", 1 - truth): (1 - delta) * (1 - right)}
-    return {seen: chance for seen, chance in law.items() if chance}
+    return {outcome: chance for outcome, chance in law.items() if chance}
 
 
 def world(hers, others, studies, growth, delta, leak):
@@ -32,7 +32,7 @@ def world(hers, others, studies, growth, delta, leak):
     `hers` is, for each life, (her bit, law of which studies she is in); `others` the law of which studies the other
     person is in, who has a 1.
     """
-    found = {}
+    laws_of_lives = {}
     for life, (record, taking) in hers.items():
         law = {}
         for (mine, chance), (theirs, part) in product(taking.items(), others.items()):
@@ -40,12 +40,12 @@ def world(hers, others, studies, growth, delta, leak):
             for number in range(studies):
                 members = [record] * mine[number] + [1] * theirs[number]
                 answer = study(members, growth, delta)
-                outputs = {(*before, seen): p * q for before, p in outputs.items() for seen, q in answer.items()}
+                outputs = {(*before, shown): p * q for before, p in outputs.items() for shown, q in answer.items()}
             for leaked, weight in leak(sum(mine)).items():
-                for seen, p in outputs.items():
-                    law[seen, leaked] = law.get((seen, leaked), Fraction(0)) + chance * part * weight * p
-        found[life] = law
-    return LeakagePair(laws=found, neighbours=frozenset(combinations(hers, 2)))
+                for shown, p in outputs.items():
+                    law[shown, leaked] = law.get((shown, leaked), Fraction(0)) + chance * part * weight * p
+        laws_of_lives[life] = law
+    return LeakagePair(laws=laws_of_lives, neighbours=frozenset(combinations(hers, 2)))
 
 
 def exactly(number):
@@ -83,7 +83,7 @@ def test_theorem_17_is_never_above(examples, absent):
             if any(t not in {o for _, o in law} for law in pair.laws.values()):
                 continue
             differing = min(t if absent else 2 * t, studies)
-            bound = told(*[delta] * differing)
+            bound = composed_delta(*[delta] * differing)
             assert pair.delta_given(t, growth**differing) <= bound
 
     check()
@@ -94,11 +94,11 @@ def test_theorem_17_is_attained_with_disjoint_studies():
     growth, delta = Fraction(2), Fraction(1, 10)
     hers = {"one life": (1, {(1, 0): Fraction(1)}), "another": (1, {(0, 1): Fraction(1)})}
     pair = world(hers, {(0, 0): Fraction(1)}, 2, growth, delta, exactly)
-    assert pair.delta_given(1, growth**2) == told(delta, delta)
-    assert pair.delta_given(1, growth**2 * Fraction(999, 1000)) > told(delta, delta)
+    assert pair.delta_given(1, growth**2) == composed_delta(delta, delta)
+    assert pair.delta_given(1, growth**2 * Fraction(999, 1000)) > composed_delta(delta, delta)
     epsilon, total = big_world((math.log(2), 0.1), 1)
     assert epsilon == pytest.approx(2 * math.log(2))
-    assert total == pytest.approx(float(told(delta, delta)))
+    assert total == pytest.approx(float(composed_delta(delta, delta)))
     # Half of that would be wrong here, and is right where one of the two lives is in no study.
     assert big_world((math.log(2), 0.1), 1, absent_throughout=True)[0] < epsilon
 
@@ -107,7 +107,7 @@ def test_absent_throughout_is_attained_by_a_bound_that_leaks():
     growth, delta = Fraction(2), Fraction(1, 10)
     hers = {"one life": (1, {(1, 1): Fraction(1)}), "another": (0, {(0, 0): Fraction(1)})}
     pair = world(hers, {(0, 0): Fraction(1)}, 2, growth, delta, lambda number: exactly(2))
-    assert pair.delta_given(2, growth**2) == told(delta, delta) == pair.delta(growth**2)
+    assert pair.delta_given(2, growth**2) == composed_delta(delta, delta) == pair.delta(growth**2)
     # With the exact number she is told apart at once, and nothing is promised.
     assert world(hers, {(0, 0): Fraction(1)}, 2, growth, delta, exactly).is_empty
 

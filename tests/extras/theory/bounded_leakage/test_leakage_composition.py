@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_pairs import bit, coin, growths, line, pairs, told
+from small_pairs import bit, coin, composed_delta, growths, line, pairs
 from thorough import examples as examples_of
 from thorough import thinned
 
@@ -38,14 +38,16 @@ def randomised(growth, delta):
 
 @settings(max_examples=40, deadline=None)
 @given(pairs(databases=2, outputs=2, leaked=2), pairs(databases=2, outputs=2, leaked=2), growths, growths)
-def test_corollary_28_is_never_above(first, second, one, other):
+def test_corollary_28_is_never_above(first, second, first_growth, second_growth):
     both = first.composed(second)
-    bound = told(first.delta(one), second.delta(other))
+    bound = composed_delta(first.delta(first_growth), second.delta(second_growth))
     if both.is_empty:  # pragma: no cover - a value that each shares makes one that both share
         pytest.fail("a composition of pairs that say something says something")
-    assert both.delta(one * other) <= bound
-    assert bound <= first.delta(one) + second.delta(other)
-    assert both.leakage_delta(one * other) <= told(first.leakage_delta(one), second.leakage_delta(other))
+    assert both.delta(first_growth * second_growth) <= bound
+    assert bound <= first.delta(first_growth) + second.delta(second_growth)
+    assert both.leakage_delta(first_growth * second_growth) <= composed_delta(
+        first.leakage_delta(first_growth), second.leakage_delta(second_growth)
+    )
 
 
 @settings(max_examples=40, deadline=None)
@@ -66,19 +68,19 @@ def test_theorem_26_a_composition_given_what_leaks_is_the_product_of_reductions(
 @pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 20)])
 @pytest.mark.parametrize("times", [1, 2, 3])
 def test_compositions_are_attained(growth, delta, times):
-    one = randomised(growth, delta)
-    whole = one
+    single = randomised(growth, delta)
+    whole = single
     for _ in range(times - 1):
-        whole = whole.composed(one)
+        whole = whole.composed(single)
     part = (math.log(growth), float_above(delta))
     epsilon, total = basic_composition([part] * times)
     true = whole.delta(growth**times)
-    assert true == told(*[delta] * times)
+    assert true == composed_delta(*[delta] * times)
     assert true <= Fraction(total) <= true + Fraction(1, 10**15)
     assert epsilon == pytest.approx(times * part[0])
-    for at in (Fraction(1), Fraction(5, 4), growth, growth ** (times - 1), growth**times * Fraction(999, 1000)):
-        best = best_composition(part, times, math.log(max(at, 1)))
-        assert best == pytest.approx(float(whole.delta(max(at, Fraction(1)))), rel=1e-9, abs=1e-12)
+    for point in (Fraction(1), Fraction(5, 4), growth, growth ** (times - 1), growth**times * Fraction(999, 1000)):
+        best = best_composition(part, times, math.log(max(point, 1)))
+        assert best == pytest.approx(float(whole.delta(max(point, Fraction(1)))), rel=1e-9, abs=1e-12)
 
 
 @settings(max_examples=60, deadline=None)
@@ -88,10 +90,13 @@ def test_compositions_are_attained(growth, delta, times):
     st.integers(1, 6),
     st.sampled_from([0.0, 0.05, 0.7, 3.0, 150.0]),
 )
-def test_the_best_composition_is_rounded_up_and_closely(epsilon, delta, times, at):
+def test_the_best_composition_is_rounded_up_and_closely(epsilon, delta, times, target_epsilon):
     """By hand, in rational numbers on either side."""
     sides = []
-    for rate, target in ((growth_above(epsilon), growth_below(at)), (growth_below(epsilon), growth_above(at))):
+    for rate, target in (
+        (growth_above(epsilon), growth_below(target_epsilon)),
+        (growth_below(epsilon), growth_above(target_epsilon)),
+    ):
         # A larger e^ε of the parts and a smaller one of the target can only raise the sum.
         told_by_bits = (
             sum(
@@ -103,9 +108,9 @@ def test_the_best_composition_is_rounded_up_and_closely(epsilon, delta, times, a
             )
             / (1 + rate) ** times
         )
-        sides.append(told(told_by_bits, *[Fraction(delta)] * times))
+        sides.append(composed_delta(told_by_bits, *[Fraction(delta)] * times))
     high, low = sides
-    got = Fraction(best_composition((epsilon, delta), times, at))
+    got = Fraction(best_composition((epsilon, delta), times, target_epsilon))
     assert got >= low
     assert got <= high * (1 + Fraction(1, 10**12)) + Fraction(1, 10**55)
 
@@ -151,11 +156,11 @@ def test_advanced_composition_is_at_least_the_best_one():
 def views(adversary, life, family):
     """Return the law of what an adversary sees of a life: its first answer, and the answer to what it asks next."""
     first, then = adversary
-    seen = {}
+    law = {}
     for answer, chance in answers(first, life, family).items():
         for more, part in answers(then[answer], life, family).items():
-            seen[answer, more] = seen.get((answer, more), Fraction(0)) + chance * part
-    return seen
+            law[answer, more] = law.get((answer, more), Fraction(0)) + chance * part
+    return law
 
 
 def answers(query, life, family):
@@ -179,8 +184,8 @@ def adversaries(queries, replies):
 def test_theorem_31_every_adaptive_adversary_of_a_family(examples):
     @settings(max_examples=examples, deadline=None)
     @given(pairs(databases=2, outputs=2, leaked=2), pairs(databases=2, outputs=2, leaked=2), growths)
-    def check(one, other, growth):
-        family = (one, other)
+    def check(first, second, growth):
+        family = (first, second)
         delta = max(pair.delta(growth) for pair in family)
         queries = [(order, which, leaked) for order in ((0, 1), (1, 0)) for which in (0, 1) for leaked in (0, 1)][:6]
         part = (math.log(growth), float_above(delta))
@@ -188,11 +193,11 @@ def test_theorem_31_every_adaptive_adversary_of_a_family(examples):
         for adversary in adversaries(queries, [0, 1, "null"]):
             tried += 1
             laws = [views(adversary, life, family) for life in (0, 1)]
-            assert divergence(laws[0], laws[1], growth**2) <= told(delta, delta)
+            assert divergence(laws[0], laws[1], growth**2) <= composed_delta(delta, delta)
             if tried % 40 == 0:
-                at = float(growth) ** 0.5
-                best = best_composition((part[0] * (1 + 1e-12), part[1]), 2, math.log(at))
-                assert float(divergence(laws[0], laws[1], Fraction(at))) <= best * (1 + 1e-9) + 1e-12
+                root = float(growth) ** 0.5
+                best = best_composition((part[0] * (1 + 1e-12), part[1]), 2, math.log(root))
+                assert float(divergence(laws[0], laws[1], Fraction(root))) <= best * (1 + 1e-9) + 1e-12
         assert tried == 6**4
 
     check()
@@ -207,8 +212,8 @@ def test_theorem_31_is_attained_by_an_adversary_that_adapts():
     adversary = (ask, {answer: ((0, 1), number % 2, number % 2) for number, (answer, _) in enumerate(replies)})
     adversary[1].update({("told", 1): ask})
     laws = [views(adversary, life, family) for life in (0, 1)]
-    assert divergence(laws[0], laws[1], growth**2) == told(delta, delta)
-    assert divergence(laws[0], laws[1], growth**2 * Fraction(99, 100)) > told(delta, delta)
+    assert divergence(laws[0], laws[1], growth**2) == composed_delta(delta, delta)
+    assert divergence(laws[0], laws[1], growth**2 * Fraction(99, 100)) > composed_delta(delta, delta)
 
 
 def test_what_cannot_be_composed_is_refused():

@@ -111,13 +111,13 @@ def test_an_exact_total_is_empty_for_presence_and_not_for_values():
         return tuple(record if kept else None for record, kept in zip(x, r, strict=True))
 
     def seen_by(keep):
-        near = one_record_apart(listed)
+        adjacent = one_record_apart(listed)
         return LeakagePair.from_functions(
             databases=listed,
             mechanism=randomised,
             leakage=total,
             randomness={r: Fraction(1, 4) for r in product((True, False), repeat=2)},
-            neighbours=[pair for pair in near if keep(sum(r is None for x in pair for r in x) % 2)],
+            neighbours=[pair for pair in adjacent if keep(sum(r is None for x in pair for r in x) % 2)],
         )
 
     presence, value = seen_by(lambda odd: odd), seen_by(lambda odd: not odd)

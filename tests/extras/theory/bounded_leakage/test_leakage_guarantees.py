@@ -10,7 +10,7 @@ import flint
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_pairs import apart, binary, bit, coin, growths, line, pairs, step, told
+from small_pairs import apart, binary, bit, coin, composed_delta, growths, line, pairs, step
 from thorough import examples as examples_of
 from thorough import few
 
@@ -57,7 +57,7 @@ def test_theorem_4_is_never_above_for_output_and_leakage_together(examples):
 @settings(max_examples=few(50), deadline=None)
 @given(pairs(databases=3, outputs=2, leaked=3), growths, growths)
 def test_theorem_4_in_rational_numbers_without_any_rounding(pair, first, second):
-    bound = told(pair.delta(first), pair.leakage_delta(second))
+    bound = composed_delta(pair.delta(first), pair.leakage_delta(second))
     assert pair.joint_delta(first * second) <= bound
 
 
@@ -70,7 +70,7 @@ def test_theorem_4_is_attained(first, second):
     pair = LeakagePair(laws=laws, neighbours=line((0, 1)))
     assert pair.delta(first[0]) == first[1]
     assert pair.leakage_delta(second[0]) == second[1]
-    bound = told(first[1], second[1])
+    bound = composed_delta(first[1], second[1])
     growth = first[0] * second[0]
     assert pair.joint_delta(growth) == bound
     if first[0] * second[0] > 1:
@@ -147,13 +147,13 @@ def test_theorem_9_is_attained_whatever_the_numbers(private, dependence):
     (growth, delta), (loose, extra) = private, dependence
     if loose == 1 and extra == 0:
         return  # perfectly independent: Lemma 7, below
-    far_given = Fraction(0)
-    far = step(far_given, loose, extra)
-    near = step(far, growth, delta)
-    near_given = step(near, loose, extra)
+    given_second = Fraction(0)
+    alone_second = step(given_second, loose, extra)
+    alone_first = step(alone_second, growth, delta)
+    given_first = step(alone_first, loose, extra)
     rare = Fraction(1, 1000)
     laws = {}
-    for x, alone, given_it in ((0, near, near_given), (1, far, far_given)):
+    for x, alone, given_it in ((0, alone_first, given_first), (1, alone_second, given_second)):
         other = (alone - rare * given_it) / (1 - rare)
         laws[x] = {(y, "rare"): rare * p for y, p in binary(given_it).items()} | {
             (y, "often"): (1 - rare) * p for y, p in binary(other).items()
@@ -161,10 +161,10 @@ def test_theorem_9_is_attained_whatever_the_numbers(private, dependence):
     pair = LeakagePair(laws=laws, neighbours=line((0, 1)))
     assert pair.mechanism_delta(growth) <= delta
     assert pair.independence(loose) <= extra
-    assert pair.delta_given("rare", growth * loose**2) == near_given
+    assert pair.delta_given("rare", growth * loose**2) == given_first
     epsilons = [math.log(growth), math.log(loose)]
     certified = given_leakage((epsilons[0], float_above(delta)), (epsilons[1], float_above(extra)))[1]
-    assert certified == pytest.approx(float(near_given), rel=1e-12)
+    assert certified == pytest.approx(float(given_first), rel=1e-12)
 
 
 def test_the_printed_delta_of_theorem_9_is_the_same_while_it_is_small():
@@ -215,7 +215,7 @@ def test_theorem_22_is_never_above_along_any_path(examples):
     @settings(max_examples=examples, deadline=None)
     @given(pairs(databases=4, outputs=2, leaked=2), EPSILONS)
     def check(pair, epsilon):
-        one = (epsilon, pair.certified_delta(epsilon))
+        promised = (epsilon, pair.certified_delta(epsilon))
         for leaked in (0, 1):
             for first in range(4):
                 for last in range(4):
@@ -224,7 +224,7 @@ def test_theorem_22_is_never_above_along_any_path(examples):
                         continue
                     assert all(leaked in {o for _, o in pair.laws[x]} for x in path)
                     assert all(each in pair.neighbours for each in pairwise(path))
-                    total, delta = along_path(one, len(path) - 1)
+                    total, delta = along_path(promised, len(path) - 1)
                     true = pair.divergence(first, last, leaked, growth_above(total))
                     assert true <= Fraction(delta)
 
@@ -267,15 +267,17 @@ def test_long_paths_use_the_printed_form():
 def test_chains_are_rounded_up_and_closely(steps):
     epsilon, delta = chained(steps)
     low = high = Fraction(0)
-    for one, extra in reversed(steps):
+    for step_epsilon, extra in reversed(steps):
         enclosed = sorted(
-            step(t, g, Fraction(extra)) for t in (low, high) for g in (growth_below(one), growth_above(one))
+            step(t, g, Fraction(extra))
+            for t in (low, high)
+            for g in (growth_below(step_epsilon), growth_above(step_epsilon))
         )
         low, high = enclosed[0], enclosed[-1]
     # The smallest of three lines need not be enclosed by its ends' values, but it is to 40 digits.
     assert Fraction(delta) >= low - Fraction(1, 10**40)
     assert Fraction(delta) <= high * (1 + Fraction(1, 10**15)) + Fraction(1, 10**40)
-    assert Fraction(epsilon) >= sum(Fraction(one) for one, _ in steps)
+    assert Fraction(epsilon) >= sum(Fraction(step_epsilon) for step_epsilon, _ in steps)
 
 
 @pytest.mark.parametrize("reached", [Fraction(1, 3), Fraction(9, 10), Fraction(1, 10**20)])

@@ -29,9 +29,9 @@ def given_by_hand(pair, database, leaked):
 @given(pairs(databases=3, outputs=3, leaked=2), growths)
 def test_numbers_are_those_of_their_definitions_over_all_events(pair, growth):
     bounded, independent = [], []
-    for one, other in pair.neighbours:
+    for first, second in pair.neighbours:
         for leaked in (0, 1):
-            sides = given_by_hand(pair, one, leaked), given_by_hand(pair, other, leaked)
+            sides = given_by_hand(pair, first, leaked), given_by_hand(pair, second, leaked)
             if all(sides):
                 bounded.append(apart(*sides, growth))
     for x in range(3):
@@ -44,20 +44,20 @@ def test_numbers_are_those_of_their_definitions_over_all_events(pair, growth):
                 independent += [apart(law, alone, growth), apart(alone, law, growth)]
     assert pair.delta(growth) == max(bounded)
     assert pair.independence(growth) == max(independent)
-    joint = max(apart(pair.laws[one], pair.laws[other], growth) for one, other in pair.neighbours)
+    joint = max(apart(pair.laws[first], pair.laws[second], growth) for first, second in pair.neighbours)
     assert pair.joint_delta(growth) == joint >= max(pair.mechanism_delta(growth), pair.leakage_delta(growth))
 
 
 @settings(max_examples=40, deadline=None)
 @given(pairs(databases=3, outputs=2, leaked=3), growths)
 def test_one_leaked_value_at_a_time(pair, growth):
-    found = []
+    deltas = []
     for leaked in range(3):
         try:
-            found.append(pair.delta_given(leaked, growth))
+            deltas.append(pair.delta_given(leaked, growth))
         except NotCertifiableError as refusal:
             assert "share this leaked value" in str(refusal)  # noqa: PT017
-    assert max(found) == pair.delta(growth)
+    assert max(deltas) == pair.delta(growth)
 
 
 @settings(max_examples=40, deadline=None)
@@ -69,7 +69,7 @@ def test_theorem_11_post_processing_never_tells_more(pair, growth, table):
     if len(set(table)) == 4:
         assert after.delta(growth) == pair.delta(growth)
     # It may see the leaked value as well (Theorem 12).
-    both = pair.revealed().processed(lambda seen: (table[seen[0]] + seen[1]) % 2)
+    both = pair.revealed().processed(lambda outcome: (table[outcome[0]] + outcome[1]) % 2)
     assert both.delta(growth) <= pair.delta(growth)
 
 
@@ -79,35 +79,35 @@ def test_lemma_10_mixtures_never_tell_more(data, growth, weight):
     leaks = {x: data.draw(laws([0, 1])) for x in range(2)}
     if not set(leaks[0]) & set(leaks[1]):
         leaks[1] = leaks[0]
-    found = []
+    parts = []
     for _ in range(2):
         law = {
             x: {(y, o): p * q for o, q in leaks[x].items() for y, p in data.draw(laws([0, 1, 2])).items()}
             for x in range(2)
         }
-        found.append(LeakagePair(laws=law, neighbours=line(range(2))))
+        parts.append(LeakagePair(laws=law, neighbours=line(range(2))))
     weights = [Fraction(weight, 4), 1 - Fraction(weight, 4)]
-    mixed = found[0].mixed(found[1:], weights)
-    deltas = [pair.delta(growth) for pair in found]
+    mixed = parts[0].mixed(parts[1:], weights)
+    deltas = [pair.delta(growth) for pair in parts]
     # δ of a mixture is at most the mixture of the δ, for every one of the leaked values.
     assert mixed.delta(growth) <= sum(w * d for w, d in zip(weights, deltas, strict=True))
-    assert mixed.leakage_delta(growth) == found[0].leakage_delta(growth)
+    assert mixed.leakage_delta(growth) == parts[0].leakage_delta(growth)
     if weight == 4:
         assert mixed.delta(growth) == deltas[0]
 
 
 @settings(max_examples=40, deadline=None)
 @given(pairs(databases=4, outputs=2, leaked=2), growths, st.integers(0, 3), st.integers(0, 3), st.integers(0, 2))
-def test_propositions_23_and_24_the_reduction_to_no_leakage(pair, growth, one, other, leaked):
-    reduced = pair.reduced(one, other, leaked)
-    sides = {one: given_by_hand(pair, one, leaked), other: given_by_hand(pair, other, leaked)}
+def test_propositions_23_and_24_the_reduction_to_no_leakage(pair, growth, first, second, leaked):
+    reduced = pair.reduced(first, second, leaked)
+    sides = {first: given_by_hand(pair, first, leaked), second: given_by_hand(pair, second, leaked)}
     for x in range(4):
         law = {y: p for (y, _), p in reduced.laws[x].items()}
         if not all(sides.values()):
             assert law == {None: 1}
         else:
-            assert law == sides[one if x == one else other]
-    if (one, other) in pair.neighbours:
+            assert law == sides[first if x == first else second]
+    if (first, second) in pair.neighbours:
         assert reduced.mechanism_delta(growth) <= pair.delta(growth)
     assert reduced.delta(growth) == reduced.mechanism_delta(growth)
 
@@ -116,9 +116,9 @@ def test_propositions_23_and_24_the_reduction_to_no_leakage(pair, growth, one, o
 @given(
     st.sets(st.tuples(st.integers(0, 4), st.integers(0, 4)).filter(lambda p: p[0] < p[1])), st.sets(st.integers(0, 4))
 )
-def test_paths_are_shortest_and_inside_what_can_leak(near, can):
-    found = {x: {("y", "o" if x in can else "other"): Fraction(1)} for x in range(5)}
-    pair = LeakagePair(laws=found, neighbours=near)
+def test_paths_are_shortest_and_inside_what_can_leak(neighbours, can):
+    sure_laws = {x: {("y", "o" if x in can else "other"): Fraction(1)} for x in range(5)}
+    pair = LeakagePair(laws=sure_laws, neighbours=neighbours)
     # How many steps it takes, by Bellman and Ford.
     steps = {(x, y): 0 if x == y else 99 for x in can for y in can}
     for _ in range(5):
@@ -139,11 +139,11 @@ def test_paths_are_shortest_and_inside_what_can_leak(near, can):
 
 
 def test_databases_of_several_people_are_neighbours_in_one_record():
-    near = one_record_apart(product((0, 1, 2), repeat=2))
-    assert ((0, 1), (0, 2)) in near
-    assert ((0, 2), (0, 1)) in near
-    assert ((0, 1), (1, 2)) not in near
-    assert len(near) == 9 * 4
+    neighbours = one_record_apart(product((0, 1, 2), repeat=2))
+    assert ((0, 1), (0, 2)) in neighbours
+    assert ((0, 2), (0, 1)) in neighbours
+    assert ((0, 1), (1, 2)) not in neighbours
+    assert len(neighbours) == 9 * 4
     assert one_record_apart([]) == frozenset()
     for bad in ([(0,), (0, 1)], [1, 2]):
         with pytest.raises(ArgumentError, match="tuples of the same length"):
@@ -186,7 +186,7 @@ def test_a_certified_delta_is_above_the_exact_one_and_close():
 def test_what_is_not_a_pair_is_refused():
     good = {0: {("y", "o"): Fraction(1)}, 1: {("y", "o"): Fraction(1)}}
 
-    def made(laws=good, neighbours=((0, 1),)):
+    def build(laws=good, neighbours=((0, 1),)):
         return LeakagePair(laws=laws, neighbours=neighbours)
 
     for bad, words in [
@@ -198,11 +198,11 @@ def test_what_is_not_a_pair_is_refused():
         ({0: [("y", "o")]}, "must be a mapping from outcomes"),
     ]:
         with pytest.raises(ArgumentError, match=words):
-            made(bad, ())
-    for near in ([(0, 2)], [(0, 0)], [0], "01", 5):
+            build(bad, ())
+    for wrong in ([(0, 2)], [(0, 0)], [0], "01", 5):
         with pytest.raises(ArgumentError, match="neighbours must be pairs"):
-            made(neighbours=near)
-    pair = made()
+            build(neighbours=wrong)
+    pair = build()
     for growth in (0.5, Fraction(1, 2), True, "2"):
         with pytest.raises(ArgumentError, match="growth"):
             pair.delta(growth)
@@ -218,24 +218,24 @@ def test_what_is_not_a_pair_is_refused():
         pair.laws[0] = {}
     with pytest.raises(TypeError):
         pair.laws[0]["y", "o"] = Fraction(0)
-    assert made(neighbours=()).is_empty
+    assert build(neighbours=()).is_empty
 
 
 def test_pairs_that_do_not_fit_together_are_refused():
-    one = LeakagePair(laws={0: {("y", "o"): Fraction(1)}, 1: {("y", "o"): Fraction(1)}}, neighbours=[(0, 1)])
+    pair = LeakagePair(laws={0: {("y", "o"): Fraction(1)}, 1: {("y", "o"): Fraction(1)}}, neighbours=[(0, 1)])
     elsewhere = LeakagePair(laws={0: {("y", "o"): Fraction(1)}}, neighbours=[])
     leaks_more = LeakagePair(laws={0: {("y", "p"): Fraction(1)}, 1: {("y", "o"): Fraction(1)}}, neighbours=[(0, 1)])
-    apart_again = LeakagePair(laws=dict(one.laws), neighbours=[])
+    apart_again = LeakagePair(laws=dict(pair.laws), neighbours=[])
     with pytest.raises(ArgumentError, match="the same databases"):
-        one.composed(elsewhere)
+        pair.composed(elsewhere)
     with pytest.raises(ArgumentError, match="the same databases"):
-        one.composed("y")
+        pair.composed("y")
     with pytest.raises(ArgumentError, match="the same neighbours"):
-        one.composed(apart_again)
+        pair.composed(apart_again)
     with pytest.raises(ArgumentError, match="leak what this pair leaks"):
-        one.mixed([leaks_more], [HALF, HALF])
+        pair.mixed([leaks_more], [HALF, HALF])
     with pytest.raises(ArgumentError, match="one number for this pair"):
-        one.mixed([one], [Fraction(1)])
+        pair.mixed([pair], [Fraction(1)])
     with pytest.raises(ArgumentError, match="add up to exactly 1"):
-        one.mixed([one], [HALF, Fraction(1, 3)])
-    assert one.mixed([one], [HALF, HALF]).laws == one.laws
+        pair.mixed([pair], [HALF, Fraction(1, 3)])
+    assert pair.mixed([pair], [HALF, HALF]).laws == pair.laws

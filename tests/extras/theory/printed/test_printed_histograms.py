@@ -50,10 +50,10 @@ def test_its_numeric_condition_makes_it_wrong():
     n, least, threshold, epsilon = 100, 0.4, 80, 1.0
     others = np.array(coin_sum([1 - least] * (n - 1)))
     absent, present = np.append(others, 0.0), np.append(0.0, others)
-    seen = [np.append(counts[: threshold + 1].sum(), counts[threshold + 1 :]) for counts in (absent, present)]
-    told = printed.theorem_5_presence(epsilon, n, least, threshold, numeric=True)
-    assert told < both(*seen, epsilon) / 2
-    assert both(*seen, epsilon) < printed.theorem_5_presence(epsilon, n, least, threshold)
+    laws = [np.append(counts[: threshold + 1].sum(), counts[threshold + 1 :]) for counts in (absent, present)]
+    bound = printed.theorem_5_presence(epsilon, n, least, threshold, numeric=True)
+    assert bound < both(*laws, epsilon) / 2
+    assert both(*laws, epsilon) < printed.theorem_5_presence(epsilon, n, least, threshold)
 
 
 @pytest.mark.parametrize(("rare", "common"), [(0.1, 0.3), (0.02, 0.6)])

@@ -55,11 +55,14 @@ def test_a_private_leakage_adds_its_delta_once(examples):
             continue
         given = rng.dirichlet(np.full(outputs, 0.5), size=(2, values))
         shared = leak.all(axis=0)
-        one, two = rng.uniform(0, 1.0, size=2)
-        first = max((delta_of(given[0, o], given[1, o], one) for o in np.flatnonzero(shared)), default=0.0)
-        second = delta_of(leak[0], leak[1], two)
-        true = delta_of(*(leak[life] @ given[life] for life in (0, 1)), one + two)
+        first_epsilon, second_epsilon = rng.uniform(0, 1.0, size=2)
+        first = max((delta_of(given[0, o], given[1, o], first_epsilon) for o in np.flatnonzero(shared)), default=0.0)
+        second = delta_of(leak[0], leak[1], second_epsilon)
+        true = delta_of(*(leak[life] @ given[life] for life in (0, 1)), first_epsilon + second_epsilon)
         assert true <= first + second + 1e-12
-        assert first + second <= printed.private_leakage((one, first), (two, second), int(shared.sum()))[1] + 1e-12
+        assert (
+            first + second
+            <= printed.private_leakage((first_epsilon, first), (second_epsilon, second), int(shared.sum()))[1] + 1e-12
+        )
         close = max(close, true / (first + second)) if first + second > 0.01 else close
     assert close > 0.5

@@ -59,14 +59,14 @@ def test_the_pair_gives_the_certified_curve_again(name):
     certificate = CERTIFICATES[name]()
     loss = pkdp.PrivacyLoss.of(certificate)
     attained, certified = certificate.delta_bounds(GRID)
-    found = np.array([loss.delta(epsilon) for epsilon in GRID.tolist()])
-    assert (found >= attained * (1.0 - 1e-12)).all()
+    deltas = np.array([loss.delta(epsilon) for epsilon in GRID.tolist()])
+    assert (deltas >= attained * (1.0 - 1e-12)).all()
     # A chord between two points of a hull is at most the curve a little to the left.
     shown = certified > 1e-5
     # Beside people merely known the pair is that of the worst unknown people for each number of known ones who count.
     # For the value it is that of waiting times in both cells; certified is the worst crowd in one of them.
     above = {"threshold, known people": 1.3, "value": 2.2}.get(name, 1.001)
-    assert (found[shown] <= certificate.delta(np.maximum(0.0, GRID - 0.03))[shown] * above).all()
+    assert (deltas[shown] <= certificate.delta(np.maximum(0.0, GRID - 0.03))[shown] * above).all()
     assert loss.dominating
     assert loss == pkdp.PrivacyLoss.of(CERTIFICATES[name]())
     # A hull does not know where the largest of several parts has its kinks.
@@ -93,11 +93,11 @@ def test_noise_is_read_as_randomised_response(noise):
 
 def test_a_year_of_noisy_counts_adds_up():
     day = pkdp.certify(NOISY, pkdp.AttackerModel())
-    one, year = pkdp.PrivacyLoss.of(day), pkdp.PrivacyLoss.of(pkdp.compose([(day, 365)]))
+    of_day, year = pkdp.PrivacyLoss.of(day), pkdp.PrivacyLoss.of(pkdp.compose([(day, 365)]))
     assert year.renyi(math.inf) == 365.0
     for alpha in (1.0, 1.5, 20.0):
-        assert year.renyi(alpha) == pytest.approx(365.0 * one.renyi(alpha), rel=1e-10)
-    assert year.zero_concentrated() == pytest.approx(365.0 * one.zero_concentrated(), rel=1e-6)
+        assert year.renyi(alpha) == pytest.approx(365.0 * of_day.renyi(alpha), rel=1e-10)
+    assert year.zero_concentrated() == pytest.approx(365.0 * of_day.zero_concentrated(), rel=1e-6)
 
 
 def test_different_noise_adds_up():
@@ -107,7 +107,7 @@ def test_different_noise_adds_up():
     ]
     total = pkdp.PrivacyLoss.of(pkdp.compose(days))
     for alpha in (1.0, 2.0, 6.0):
-        apart = sum(n * pkdp.PrivacyLoss.of(one).renyi(alpha) for one, n in days)
+        apart = sum(n * pkdp.PrivacyLoss.of(certificate).renyi(alpha) for certificate, n in days)
         assert apart * (1.0 - 1e-12) <= total.renyi(alpha) <= apart * (1.0 + 2e-3)
 
 
@@ -134,14 +134,14 @@ def test_thresholds_are_read_as_their_waiting_times(k, p, unknown_max):
     pair = waiting_times(k - 1, p, unknown_max)
     exact = loss_between(pair)
     for reading in (
-        lambda one: one.delta(0.7),
-        lambda one: one.total_variation(),
-        lambda one: one.divergence(HELLINGER),
-        lambda one: one.divergence(JENSEN_SHANNON),
-        lambda one: one.approximately_zero_concentrated(float(Fraction(p) ** (k - 1)) * 1.5),
-        lambda one: one.pair_exceeding(0.7),
-        lambda one: one.divergence(CHI_SQUARED, order="second"),
-        lambda one: one.renyi(2.0, order="second"),
+        lambda privacy_loss: privacy_loss.delta(0.7),
+        lambda privacy_loss: privacy_loss.total_variation(),
+        lambda privacy_loss: privacy_loss.divergence(HELLINGER),
+        lambda privacy_loss: privacy_loss.divergence(JENSEN_SHANNON),
+        lambda privacy_loss: privacy_loss.approximately_zero_concentrated(float(Fraction(p) ** (k - 1)) * 1.5),
+        lambda privacy_loss: privacy_loss.pair_exceeding(0.7),
+        lambda privacy_loss: privacy_loss.divergence(CHI_SQUARED, order="second"),
+        lambda privacy_loss: privacy_loss.renyi(2.0, order="second"),
     ):
         assert_just_above(reading(loss), reading(exact), 1e-6)
     # k - 1 others are all there, for certain: published or not tells the target.

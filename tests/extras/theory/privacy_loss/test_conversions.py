@@ -29,7 +29,7 @@ def value(formula):
 
 
 @pytest.mark.parametrize(
-    ("found", "formula"),
+    ("converted", "formula"),
     [
         (conversions.pure_to_kl(0.3), lambda x: x(0.3) * (x(0.3) / 2).tanh()),
         (conversions.pure_to_total_variation(0.3), lambda x: (x(0.3).exp() - 1) / (x(0.3).exp() + 1)),
@@ -79,10 +79,10 @@ def value(formula):
         (conversions.relaxed_to_approximate(0.1, 0.3, 0.2)[1], lambda x: x(0.1) + x(0.2)),
     ],
 )
-def test_the_formulas_are_rounded_up(found, formula):
+def test_the_formulas_are_rounded_up(converted, formula):
     exact = value(formula)
-    assert flint.arb(found) >= exact
-    assert found == pytest.approx(float(exact.mid()), rel=1e-15)
+    assert flint.arb(converted) >= exact
+    assert converted == pytest.approx(float(exact.mid()), rel=1e-15)
 
 
 def told_by_a_bit(wrong):
@@ -141,14 +141,14 @@ def test_information_is_attained():
         shown = conversions.mutual_information_to_total_variation(float(information(bit, [Fraction(1, 2)] * 2).mid()))
         assert shown == pytest.approx(float(growth) / 500, rel=1e-12)
     # A divergence of two values tells a quarter of itself, of very many values nearly all of it.
-    near = [[Fraction(501, 1000), Fraction(499, 1000)], [Fraction(499, 1000), Fraction(501, 1000)]]
-    size = readings.kl(list(zip(*near, strict=True)))
-    told = float(information(near, [Fraction(1, 2)] * 2).mid())
-    assert told == pytest.approx(conversions.kl_to_mutual_information(size, 2), rel=1e-5)
+    close_laws = [[Fraction(501, 1000), Fraction(499, 1000)], [Fraction(499, 1000), Fraction(501, 1000)]]
+    size = readings.kl(list(zip(*close_laws, strict=True)))
+    mutual = float(information(close_laws, [Fraction(1, 2)] * 2).mid())
+    assert mutual == pytest.approx(conversions.kl_to_mutual_information(size, 2), rel=1e-5)
     rest = 10**30
     size = 0.5 * math.log(rest)  # half of the time the value itself is shown, else one of the others
-    told = math.log(rest + 1) - math.log(2) - 0.5 * math.log(rest)
-    assert 0.97 < told / conversions.kl_to_mutual_information(size, rest + 1) < 1.0
+    mutual = math.log(rest + 1) - math.log(2) - 0.5 * math.log(rest)
+    assert 0.97 < mutual / conversions.kl_to_mutual_information(size, rest + 1) < 1.0
 
 
 def test_relaxed_privacy_is_what_is_left_and_what_was_left_out():
@@ -203,18 +203,18 @@ def test_what_is_converted_holds(examples):
             assert loss.kl() <= conversions.zero_concentrated_to_kl(concentrated) * UP
             assert loss.renyi(alpha) <= conversions.zero_concentrated_to_renyi(concentrated, alpha) * UP
             assert loss.total_variation() <= conversions.kl_to_total_variation(loss.kl()) * UP
-        at = loss.delta(epsilon)
-        dropped, rho = conversions.approximate_to_approximately_zero_concentrated(epsilon, at)
+        certified_delta = loss.delta(epsilon)
+        dropped, rho = conversions.approximate_to_approximately_zero_concentrated(epsilon, certified_delta)
         assert loss.approximately_zero_concentrated(dropped) <= rho * (1.0 + 2e-7)
         assert (
             loss.pair_exceeding(epsilon + 0.5)
-            <= conversions.approximate_to_probabilistic(epsilon, at, epsilon + 0.5) * UP
+            <= conversions.approximate_to_probabilistic(epsilon, certified_delta, epsilon + 0.5) * UP
         )
         kept, same = conversions.probabilistic_to_approximate(epsilon, loss.pair_exceeding(epsilon))
         assert loss.delta(kept) <= same * UP
         part = loss.approximately_zero_concentrated(delta)
         if part < math.inf:
-            assert at <= conversions.approximately_zero_concentrated_to_delta(delta, part, epsilon) * UP
+            assert certified_delta <= conversions.approximately_zero_concentrated_to_delta(delta, part, epsilon) * UP
 
     check()
 
@@ -249,7 +249,7 @@ def test_approximate_privacy_is_not_probabilistic_privacy():
 def test_one_person_more_costs_the_square():
     """Neighbours of neighbours: three laws in a row, each ρ-close to the next."""
     laws = [[0.5, 0.3, 0.2], [0.4, 0.35, 0.25], [0.32, 0.36, 0.32]]
-    steps = [pkdp.PrivacyLoss.between(one, other).zero_concentrated() for one, other in itertools.pairwise(laws)]
+    steps = [pkdp.PrivacyLoss.between(law, next_law).zero_concentrated() for law, next_law in itertools.pairwise(laws)]
     whole = pkdp.PrivacyLoss.between(laws[0], laws[2]).zero_concentrated()
     assert whole <= conversions.zero_concentrated_of_group(max(steps), 2)
 
@@ -278,16 +278,20 @@ def test_every_conversion_says_what_it_needs():
     for name, function in own.items():
         assert "Return" in inspect.getdoc(function), name
         numbers = [1.5] * len(inspect.signature(function).parameters)
-        for at, key in enumerate(inspect.signature(function).parameters):
+        for index, key in enumerate(inspect.signature(function).parameters):
             # ξ alone may be below 0.
             for wrong in (-math.inf if key == "xi" else -1.0, math.nan, math.inf, True, "1"):
-                asked = [*numbers[:at], wrong, *numbers[at + 1 :]]
-                asked = [
-                    0.5 if key in ("delta", "dropped") and one == 1.5 else one for key, one in named(function, asked)
+                arguments = [*numbers[:index], wrong, *numbers[index + 1 :]]
+                arguments = [
+                    0.5 if key in ("delta", "dropped") and number == 1.5 else number
+                    for key, number in named(function, arguments)
                 ]
-                asked = [2 if key in ("size", "records") and one == 1.5 else one for key, one in named(function, asked)]
+                arguments = [
+                    2 if key in ("size", "records") and number == 1.5 else number
+                    for key, number in named(function, arguments)
+                ]
                 with pytest.raises(pkdp.ArgumentError):
-                    function(*asked)
+                    function(*arguments)
 
 
 def named(function, values):
@@ -303,12 +307,12 @@ def test_what_is_concentrated_below_its_mean_is_converted_too(epsilon):
     for alpha in (1.001, 2.0, 50.0):
         assert loss.renyi(alpha) * (1.0 - 1e-12) <= conversions.zero_concentrated_to_renyi(rho, alpha, xi)
     for delta in (0.2, 1e-2, 1e-6):
-        found = conversions.zero_concentrated_to_epsilon(rho, delta, xi)
-        assert loss.epsilon(delta) <= found <= conversions.zero_concentrated_to_epsilon(rho, delta)
-        assert conversions.zero_concentrated_to_epsilon_simple(rho, delta, xi) >= found
-    for at in (0.0, 0.05, 0.5, 3.0):
-        found = conversions.zero_concentrated_to_delta(rho, at, xi)
-        assert loss.delta(at) * (1.0 - 1e-12) <= found <= conversions.zero_concentrated_to_delta(rho, at)
+        converted = conversions.zero_concentrated_to_epsilon(rho, delta, xi)
+        assert loss.epsilon(delta) <= converted <= conversions.zero_concentrated_to_epsilon(rho, delta)
+        assert conversions.zero_concentrated_to_epsilon_simple(rho, delta, xi) >= converted
+    for point in (0.0, 0.05, 0.5, 3.0):
+        converted = conversions.zero_concentrated_to_delta(rho, point, xi)
+        assert loss.delta(point) * (1.0 - 1e-12) <= converted <= conversions.zero_concentrated_to_delta(rho, point)
     assert conversions.zero_concentrated_to_epsilon_simple(0.0, 0.5, -1.0) == 0.0
 
 

@@ -44,13 +44,13 @@ def loss_between(pair):
     return pkdp.PrivacyLoss.between([p for p, _ in pair], [q for _, q in pair])
 
 
-def assert_just_above(found, exact, close=CLOSE):
+def assert_just_above(reported, exact, close=CLOSE):
     """Never below; an infinite one is infinite; not far above."""
     if math.isinf(exact):
-        assert math.isinf(found)
+        assert math.isinf(reported)
     else:
         # The oracle's value is the nearest float.
-        assert exact * (1.0 - 1e-15) <= found <= exact * (1.0 + close) + 1e-14
+        assert exact * (1.0 - 1e-15) <= reported <= exact * (1.0 + close) + 1e-14
 
 
 @examples(quick=12, full=2000)
@@ -59,17 +59,17 @@ def test_epsilon_and_delta(examples):
     @given(pair=pairs(), epsilon=st.sampled_from([0.0, 0.05, 0.5, 1.0, 3.0]), target=st.floats(1e-9, 0.9))
     def check(pair, epsilon, target):
         loss = loss_between(pair)
-        for order, one in (("first", pair), ("second", reversed_pair(pair))):
-            assert_just_above(loss.delta(epsilon, order=order), max(0.0, float(profile(one, epsilon).lower())))
-            assert_just_above(loss.pair_exceeding(epsilon, order=order), float(readings.exceeding(one, epsilon)))
+        for order, ordered in (("first", pair), ("second", reversed_pair(pair))):
+            assert_just_above(loss.delta(epsilon, order=order), max(0.0, float(profile(ordered, epsilon).lower())))
+            assert_just_above(loss.pair_exceeding(epsilon, order=order), float(readings.exceeding(ordered, epsilon)))
         assert loss.exceeding(epsilon) == loss.pair_exceeding(epsilon)
         assert loss.delta(epsilon) == max(loss.delta(epsilon, order=order) for order in ("first", "second"))
-        found = loss.epsilon(target)
-        if math.isinf(found):
+        smallest = loss.epsilon(target)
+        if math.isinf(smallest):
             assert max(loss.infinite, loss.other_only) > target
         else:
-            assert loss.delta(found) <= target
-            assert found == 0.0 or loss.delta(found * (1.0 - 1e-9)) > target * (1.0 - 1e-6)
+            assert loss.delta(smallest) <= target
+            assert smallest == 0.0 or loss.delta(smallest * (1.0 - 1e-9)) > target * (1.0 - 1e-6)
         assert_just_above(loss.total_variation(), float(readings.total_variation(pair)))
 
     check()
@@ -81,9 +81,9 @@ def test_averages(examples):
     @given(pair=pairs(), alpha=st.floats(1.0 + 1e-6, 1.01) | st.floats(1.01, 3.0) | st.floats(3.0, 500.0))
     def check(pair, alpha):
         loss = loss_between(pair)
-        for order, one in (("first", pair), ("second", reversed_pair(pair))):
-            assert_just_above(loss.kl(order=order), readings.kl(one))
-            assert_just_above(loss.renyi(alpha, order=order), readings.renyi(one, alpha), 1e-9)
+        for order, ordered in (("first", pair), ("second", reversed_pair(pair))):
+            assert_just_above(loss.kl(order=order), readings.kl(ordered))
+            assert_just_above(loss.renyi(alpha, order=order), readings.renyi(ordered, alpha), 1e-9)
 
     check()
 
@@ -107,8 +107,8 @@ def test_f_divergences(examples, function):
     @given(pair=pairs())
     def check(pair):
         loss = loss_between(pair)
-        for order, one in (("first", pair), ("second", reversed_pair(pair))):
-            exact = readings.divergence(one, function.value, function.at_zero, function.growth)
+        for order, ordered in (("first", pair), ("second", reversed_pair(pair))):
+            exact = readings.divergence(ordered, function.value, function.at_zero, function.growth)
             assert_just_above(loss.divergence(function, order=order), exact)
 
     check()
@@ -128,11 +128,11 @@ def test_zero_concentration_holds_for_every_order(examples):
     @given(pair=pairs(positive=True), xi=st.sampled_from([0.0, 0.0, 0.1, 1.0]))
     def check(pair, xi):
         loss = loss_between(pair)
-        for order, one in (("first", pair), ("second", reversed_pair(pair))):
-            found, least = loss.zero_concentrated(xi, order=order), readings.rho_at_least(one, xi)
-            assert found >= least * (1.0 - 1e-14)
+        for order, ordered in (("first", pair), ("second", reversed_pair(pair))):
+            rho, least = loss.zero_concentrated(xi, order=order), readings.rho_at_least(ordered, xi)
+            assert rho >= least * (1.0 - 1e-14)
             # The grid of the oracle is coarse; the maximum is flat.
-            assert found <= max(least * 1.01, 1e-9)
+            assert rho <= max(least * 1.01, 1e-9)
 
     check()
 
@@ -143,10 +143,10 @@ def test_mean_concentration_holds_for_every_exponent(examples):
     @given(pair=pairs(positive=True))
     def check(pair):
         loss = loss_between(pair)
-        for order, one in (("first", pair), ("second", reversed_pair(pair))):
+        for order, ordered in (("first", pair), ("second", reversed_pair(pair))):
             mean, deviation = loss.mean_concentrated(order=order)
-            assert_just_above(mean, readings.kl(one))
-            least = readings.tau_at_least(one)
+            assert_just_above(mean, readings.kl(ordered))
+            least = readings.tau_at_least(ordered)
             assert deviation >= least * (1.0 - 1e-14)
             assert deviation <= max(least * 1.03, 1e-6)
 
@@ -158,23 +158,23 @@ def test_what_is_set_aside_leaves_a_concentrated_pair(examples):
     @settings(max_examples=examples)
     @given(pair=pairs(), delta=st.sampled_from([Fraction(1, 1000), Fraction(1, 20), Fraction(1, 3)]))
     def check(pair, delta):
-        found = loss_between(pair).approximately_zero_concentrated(float(delta))
-        both = [cut_to(one, delta) for one in (pair, reversed_pair(pair))]
+        rho = loss_between(pair).approximately_zero_concentrated(float(delta))
+        both = [cut_to(ordered, delta) for ordered in (pair, reversed_pair(pair))]
         if None in both:
-            assert math.isinf(found)
+            assert math.isinf(rho)
             return
         cut, gone, other_gone = readings.clipped(pair, *both)
         assert max(gone, other_gone) <= delta
         # Take uniformly what is left over, so that the same mass is gone from both.
         left = [(p * (1 - delta) / (1 - gone), q * (1 - delta) / (1 - other_gone)) for p, q in cut]
         left = [(p / (1 - delta), q / (1 - delta)) for p, q in left]
-        least = max(readings.rho_at_least(one) for one in (left, reversed_pair(left)))
+        least = max(readings.rho_at_least(ordered) for ordered in (left, reversed_pair(left)))
         exact = gone == other_gone == delta
-        assert found >= least * (1.0 - 1e-14) or not exact
-        whole = max(readings.rho_at_least(one) for one in (pair, reversed_pair(pair)))
+        assert rho >= least * (1.0 - 1e-14) or not exact
+        whole = max(readings.rho_at_least(ordered) for ordered in (pair, reversed_pair(pair)))
         if exact:
-            assert found <= max(least * 1.01, 1e-9)
-        assert found <= max(whole * 1.01, 1e-9)
+            assert rho <= max(least * 1.01, 1e-9)
+        assert rho <= max(whole * 1.01, 1e-9)
 
     check()
 
@@ -201,14 +201,14 @@ def test_no_events_leave_a_better_concentrated_pair():
     """Any other way to take δ from both laws of a small pair, tried on a grid, leaves a larger ρ."""
     pair = [(Fraction(6, 10), Fraction(1, 10)), (Fraction(3, 10), Fraction(3, 10)), (Fraction(1, 10), Fraction(6, 10))]
     delta = Fraction(1, 10)
-    found = loss_between(pair).approximately_zero_concentrated(float(delta))
+    rho = loss_between(pair).approximately_zero_concentrated(float(delta))
     for cut in ((10, 0, 0), (8, 2, 0), (8, 0, 2), (0, 10, 0), (6, 2, 2), (9, 1, 0)):
         taken = [Fraction(part, 100) for part in cut]
         left = [
-            ((p - one) / (1 - delta), (q - other) / (1 - delta))
-            for (p, q), one, other in zip(pair, taken, taken[::-1], strict=True)
+            ((p - from_first) / (1 - delta), (q - from_second) / (1 - delta))
+            for (p, q), from_first, from_second in zip(pair, taken, taken[::-1], strict=True)
         ]
-        assert found <= max(readings.rho_at_least(one) for one in (left, reversed_pair(left))) * (1.0 + 1e-6)
+        assert rho <= max(readings.rho_at_least(ordered) for ordered in (left, reversed_pair(left))) * (1.0 + 1e-6)
 
 
 def test_the_atoms_are_the_pair():
@@ -271,7 +271,7 @@ def test_what_is_no_law_is_refused(first, second, message):
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "call",
     [
         lambda loss: loss.delta(-0.1),
         lambda loss: loss.delta(math.nan),
@@ -297,6 +297,6 @@ def test_what_is_no_law_is_refused(first, second, message):
         lambda loss: alpha_divergence(1.0),
     ],
 )
-def test_arguments_are_checked(asked):
+def test_arguments_are_checked(call):
     with pytest.raises(pkdp.ArgumentError):
-        asked(pkdp.PrivacyLoss.between([0.5, 0.5], [0.25, 0.75]))
+        call(pkdp.PrivacyLoss.between([0.5, 0.5], [0.25, 0.75]))

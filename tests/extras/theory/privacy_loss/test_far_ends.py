@@ -46,12 +46,12 @@ def test_huge_orders_end_at_the_largest_loss(epsilon, alpha):
     loss = pkdp.PrivacyLoss.of(noise(epsilon))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = loss.renyi(alpha)
+        divergence = loss.renyi(alpha)
     with flint.ctx.workprec(300):
-        one, order = flint.arb(epsilon), flint.arb(alpha)
+        exact_epsilon, order = flint.arb(epsilon), flint.arb(alpha)
         # The larger of the two terms alone.
-        assert found >= one + (-(-one).exp().log1p() / (order - 1)) - flint.arb(10) ** -80
-    assert found <= epsilon
+        assert divergence >= exact_epsilon + (-(-exact_epsilon).exp().log1p() / (order - 1)) - flint.arb(10) ** -80
+    assert divergence <= epsilon
 
 
 def test_losses_beyond_all_bounds_are_infinite_or_large():

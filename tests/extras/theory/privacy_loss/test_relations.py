@@ -156,12 +156,12 @@ def test_no_better_bound_on_large_losses_follows(examples):
         own = loss_between(pair)
         whole = pkdp.PrivacyLoss(first=own.first, second=own.second, dominating=True)
         growth, first, second = Fraction(math.exp(epsilon)), Fraction(0), Fraction(0)
-        for p, q in sorted(pair, key=lambda one: one[0] / one[1], reverse=True):
+        for p, q in sorted(pair, key=lambda atom: atom[0] / atom[1], reverse=True):
             surplus = first - growth * second
             share = Fraction(1) if growth * q - p <= surplus else surplus / (growth * q - p)
             first, second = first + share * p, second + share * q
-        found = whole.exceeding(epsilon, order="first")
-        assert float(first) == pytest.approx(found, rel=1e-9, abs=1e-12)
+        bound = whole.exceeding(epsilon, order="first")
+        assert float(first) == pytest.approx(bound, rel=1e-9, abs=1e-12)
 
     check()
 
@@ -169,10 +169,10 @@ def test_no_better_bound_on_large_losses_follows(examples):
 @examples(quick=4, full=150)
 def test_independent_releases_add_up(examples):
     @settings(max_examples=examples)
-    @given(one=pairs(), other=pairs(), alpha=st.floats(1.001, 30.0))
-    def check(one, other, alpha):
-        both = loss_between(readings.products(one, other))
-        single, second = loss_between(one), loss_between(other)
+    @given(first_pair=pairs(), second_pair=pairs(), alpha=st.floats(1.001, 30.0))
+    def check(first_pair, second_pair, alpha):
+        both = loss_between(readings.products(first_pair, second_pair))
+        single, second = loss_between(first_pair), loss_between(second_pair)
         for order in ("first", "second"):
             for reading in (
                 lambda loss, order=order: loss.kl(order=order),
@@ -198,8 +198,8 @@ def test_mixtures_tell_no_more_than_their_parts_on_average(examples):
         ]
         for name in ("delta", "kl", "total variation", "hellinger", "chi squared", "jensen shannon"):
             reading = TRANSFERABLE[name]
-            one, other = reading(pkdp.PrivacyLoss.between(p, q)), reading(pkdp.PrivacyLoss.between(r, s))
-            parts = [float(part) * value for part, value in ((share, one), (1 - share, other)) if part]
+            of_first, of_second = reading(pkdp.PrivacyLoss.between(p, q)), reading(pkdp.PrivacyLoss.between(r, s))
+            parts = [float(part) * value for part, value in ((share, of_first), (1 - share, of_second)) if part]
             assert reading(loss_between(mixed)) <= sum(parts) * ROUNDED + 1e-12
 
     check()

@@ -19,12 +19,13 @@ from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.errors import ConfigError, DifferencingError, NoEvidenceError, NotCertifiableError, PkdpError
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs.files import check_formats, day_folders, write_atomically
-from pkdp_pipeline.ledger import Entry, Ledger, check_differencing
+from pkdp_pipeline.ledger import Entry, Ledger, Reservation, check_differencing
 from pkdp_pipeline.ledger.admission import check_time_zone
-from pkdp_pipeline.ledger.reading import copied
+from pkdp_pipeline.ledger.reading import charging_together, copied
 from pkdp_pipeline.ledger.rows import certificate_of, describe
 from pkdp_pipeline.model.spelling import folded, in_markdown
 from pkdp_pipeline.model.wording import JOB_FILE, WITHIN_JOB, Speech, worded_for
+from pkdp_pipeline.releases.publish import failures_logged
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
@@ -223,6 +224,30 @@ def plan_day(
             charged[question] = certificate
             releases.append(PlannedRelease(name=name, outcome="publish", certificate=certificate))
     return PlannedDay(day=day, releases=tuple(releases))
+
+
+Charged = list[Reservation | Entry | None]
+"""Of each publication its charge, or the entry that answers it; None: it follows from another one of the same day."""
+
+
+def charge_day(job: Job, ledger: Ledger, publications: Sequence[Publication]) -> Charged:
+    """Charge what is asked of a period in one transaction, all or nothing; see `Publication.reserve`."""
+    charged = Charged()
+    with charging_together(ledger) as inside:
+        for place, (table, publication) in enumerate(zip(job.release, publications, strict=True)):
+            earlier = (other.question for other in publications[:place])
+            with failures_logged(publication.title), in_job_words(table.name):
+                follows = publication.question.follows_from_any(earlier)
+                charged.append(None if follows else replace(publication, ledger=inside).reserve())
+    return charged
+
+
+def give_back(ledger: Ledger, charged: Charged) -> None:
+    """Give back what is charged and not begun to be published, as far as the ledger can be used."""
+    for reservation in charged:
+        if isinstance(reservation, Reservation):
+            with suppress(PkdpError):
+                ledger.give_back(reservation)
 
 
 OWNER_FILE = ".pkdp.job"

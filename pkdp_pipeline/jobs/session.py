@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import takewhile
@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING, Self
 
 from pkdp_pipeline.errors import PkdpError, TemporaryError
 from pkdp_pipeline.jobs.checks import CheckedDay, check_input, check_output
-from pkdp_pipeline.jobs.dry_run import check_folder, check_ledger, check_together, in_job_words, own, plan_day, plan_job
+from pkdp_pipeline.jobs.dry_run import (
+    Charged,
+    charge_day,
+    check_folder,
+    check_ledger,
+    check_together,
+    give_back,
+    in_job_words,
+    own,
+    plan_day,
+    plan_job,
+)
 from pkdp_pipeline.jobs.job import Job, open_source
 from pkdp_pipeline.jobs.outputs import check_outputs, summarise, write_period
 from pkdp_pipeline.jobs.outputs.files import is_writable, job_lock, make_folder, remove_leftovers, write_atomically
@@ -25,6 +36,7 @@ from pkdp_pipeline.jobs.steps import (
     check_records,
     forget_rows,
     keep_rows,
+    outputs_only,
     recorded,
     steps_of,
 )
@@ -239,7 +251,7 @@ class JobSession:
         Other plugins take their last step, too. None where no report is asked for, or nothing is published. Raises
         `PkdpError` if it cannot be made or written; what is published stays published.
         """
-        with _published():
+        with outputs_only():
             reports = [step.all_published(self.job) for step in self._steps]
         return next(filter(None, reports), None)
 
@@ -305,25 +317,26 @@ class JobSession:
         self._plan(period)
 
     def _publish(self, period: _Period) -> None:
-        """Publish release after release."""
-        result = period.result
-        for table, publication in zip(self.job.release, period.publications, strict=True):
-            self.stopping.check()
-            try:
+        """Charge a period's releases together, and publish one after another; what is not published is given back."""
+        result, publications = period.result, [replace(each, reading=self._reading) for each in period.publications]
+        self.stopping.check()  # the last time: what is charged is published
+        charged: Charged = charge_day(self.job, self._ledger, publications) if period.to_read else []
+        try:
+            for table, publication in zip(self.job.release, publications, strict=True):
                 with in_job_words(table.name):
-                    release = self._published(period, table, replace(publication, reading=self._reading))
-            except PkdpError as error:
-                if not result.releases:
-                    raise
-                with suppress(PkdpError):
-                    write_period(result)
-                others = ", ".join(repr(release.declared.name) for release in result.releases)
-                raise type(error)(
-                    f"{error} Only {others} was published before release {table.name!r}; running again replays that."
-                ) from error
-            result.releases += (JobRelease(declared=table, release=release),)
+                    release = self._published(period, table, publication, charged)
+                result.releases += (JobRelease(declared=table, release=release),)
+        except BaseException as error:
+            give_back(self._ledger, charged)
+            if not result.releases or not isinstance(error, PkdpError):
+                raise
+            with suppress(PkdpError):
+                write_period(result)
+            others = ", ".join(repr(release.declared.name) for release in result.releases)
+            remark = f"Only {others} was published before release {table.name!r}; running again replays that."
+            raise type(error)(f"{error} {remark}") from error
 
-    def _published(self, period: _Period, table: ReleaseTable, publication: Publication) -> Release:
+    def _published(self, period: _Period, table: ReleaseTable, publication: Publication, charged: Charged) -> Release:
         question = publication.question
 
         def counted() -> Counted:
@@ -337,15 +350,16 @@ class JobSession:
         def check(release: Release) -> None:
             check_output(release, table, rows=None if period.checked is None else period.checked.rows)
 
-        release = publish(counted, publication, check=check)
+        release = publish(counted, publication, check=check, reserved=charged.pop(0) if charged else None)
         if release.replayed:  # it is another run's, or was there before
             check_output(release, table)
         return release
 
     def _write(self, period: _Period, *, alone: bool) -> None:
         result, beside = period.result, self._ledger.beside(period.publications[0].question.facts())
-        head, result.together = beside[-1].hash, Together.of(beside)
-        with _published():
+        certificates = [published.release.certificate for published in result.releases]
+        head, result.together = beside[-1].hash, Together.of(beside, certificates)
+        with outputs_only():
             own(self.job)
             write_period(result)
             write_atomically(result.summary, summarise(result, head).encode())
@@ -371,9 +385,9 @@ class _Period:
 def run_job(job: Job, day: date, *, revise: bool = False, stopping: Stopping | None = None) -> JobResult:
     """Publish what a job asks for about the period of a day, or show again what it has published.
 
-    Refusals that need no data come before any is read. The day is checked and counted before anything is charged; each
-    release is charged before it is made, and stored then; files are written from the stored bytes, so an interrupted
-    run can be repeated. `revise`: publish the day's changed data as new releases. `stopping`: as of `JobSession`.
+    Refusals that need no data come before any is read. The day is checked and counted before anything is charged; its
+    releases are charged together before they are made; files are written from the stored bytes, so an interrupted run
+    can be repeated. `revise`: publish the day's changed data as new releases. `stopping`: as of `JobSession`.
 
     Raises `ArgumentError` if the period is not over, or closed. After a `BudgetExceededError`, `DifferencingError`,
     `NoEvidenceError` or `NotCertifiableError` nothing was read, after an `InputCheckError` nothing was charged. Where
@@ -384,15 +398,3 @@ def run_job(job: Job, day: date, *, revise: bool = False, stopping: Stopping | N
         result = session.run(day, revise=revise)
         result.total = session.total()
     return result
-
-
-@contextmanager
-def _published() -> Iterator[None]:
-    """Say, where only outputs are missing, that the releases themselves are safe."""
-    try:
-        yield
-    except PkdpError as error:
-        raise type(error)(
-            f"{error} The releases are published, and charged once: run again with the same date, and the "
-            "outputs are written from the ledger."
-        ) from error

@@ -310,6 +310,18 @@ def _is_set(job: Job, option: str) -> bool:
 
 
 @contextmanager
+def outputs_only() -> Iterator[None]:
+    """Say, where only outputs are missing, that the releases themselves are safe."""
+    try:
+        yield
+    except PkdpError as error:
+        raise type(error)(
+            f"{error} The releases are published, and charged once: run again with the same date, and the "
+            "outputs are written from the ledger."
+        ) from error
+
+
+@contextmanager
 def recorded(result: JobResult, steps: Sequence[PeriodStep]) -> Iterator[None]:
     """Record how what is done inside ends, and tell the steps; a job without ``[records]`` writes nothing.
 

@@ -132,27 +132,32 @@ _PUBLIC = tuple(name for name in Event.__dataclass_fields__ if name not in ("seq
 
 
 @contextmanager
-def rehearsal(ledger: Ledger) -> Iterator[Ledger]:
-    """Yield a ledger in the same state, under the same terms, whose changes are taken back at the end.
+def charging_together(ledger: Ledger) -> Iterator[Ledger]:
+    """Yield a ledger in the same state, under the same terms: all that is done with it is one transaction.
 
-    Several releases that are reserved inside are held to the rules and the budgets together, as if they were
-    charged one after the other. The data set is locked meanwhile, so no data may be read inside. Raises `LedgerError`
-    or `TemporaryError` if the ledger cannot be used or is locked.
+    It is committed at the end, with one wait for the disk, or nothing is. The data set is locked meanwhile, so no data
+    may be read inside. Raises `LedgerError` or `TemporaryError` if the ledger cannot be used or is locked.
     """
     database, terms = ledger.records.database, ledger.terms
-    try:
-        with ledger.records.transaction():
-            trial = Ledger(
-                _Within(database),
-                dataset=ledger.dataset,
-                budget=list(terms.budgets),
-                evidence=list(terms.evidence),
-            )
-            trial.target = ledger.target
-            yield trial
-            raise _TakenBack
-    except _TakenBack:
-        pass
+    with ledger.records.transaction():
+        inside = Ledger(
+            _Within(database), dataset=ledger.dataset, budget=list(terms.budgets), evidence=list(terms.evidence)
+        )
+        inside.target = ledger.target
+        inside.records.parts = ledger.records.parts  # named by what they hold, so what is read stays true
+        yield inside
+
+
+@contextmanager
+def rehearsal(ledger: Ledger) -> Iterator[Ledger]:
+    """Yield a ledger as `charging_together` does, whose changes are taken back at the end.
+
+    Several releases that are reserved inside are held to the rules and the budgets together, as if they were
+    charged one after the other.
+    """
+    with suppress(_TakenBack), charging_together(ledger) as trial:
+        yield trial
+        raise _TakenBack
 
 
 class _TakenBack(Exception):  # noqa: N818 - it tells of no error

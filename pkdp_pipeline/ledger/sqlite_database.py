@@ -8,7 +8,7 @@ import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,7 @@ class SqliteDatabase:
         self._path, self._may_change, self._copies = path, create, copy and os.path.exists(path)
         self._file = ":memory:" if copy else path
         self._lock = threading.RLock()
-        self._busy = False
+        self._busy, self._errors = False, _Errors(path)
         self._process = os.getpid()
         if not create and not os.path.exists(path):
             raise NoLedgerError(f"there is no ledger at {path!r}; give the path of one, or a postgresql:// URL.")
@@ -64,12 +64,14 @@ class SqliteDatabase:
             self._file = resolved_file(path)
             if not os.path.exists(self._file):
                 self._make_file(Path(os.path.realpath(self._file)))
-        with self._errors():
+        with self._errors:
+            # Short tries, so that `waiting` is called between them; see `_patiently`.
+            seconds = min(database.WAIT_SECONDS, database.LOCK_SECONDS)
             self._connection = sqlite3.connect(
-                self._file, timeout=database.LOCK_SECONDS, isolation_level=None, check_same_thread=False
+                self._file, timeout=seconds, isolation_level=None, check_same_thread=False
             )
         try:
-            with self._errors():
+            with self._errors:
                 self._prepare()
             self._identity = self._file_identity()
         except BaseException:
@@ -90,8 +92,8 @@ class SqliteDatabase:
     def execute(self, sql: str, /, **parameters: Any) -> list[tuple[Any, ...]]:
         """Run one statement with ``:name`` placeholders and return its rows."""
         self._check_process()
-        with self._lock, self._errors():
-            return self._connection.execute(sql, parameters).fetchall()
+        with self._lock, self._errors:
+            return self._patiently(sql, parameters)
 
     @contextmanager
     def transaction(self, dataset: str) -> Iterator[None]:
@@ -181,7 +183,7 @@ class SqliteDatabase:
         try:
             with tempfile.TemporaryDirectory(prefix=f".{file.name}.", dir=file.parent) as folder:
                 new_file = os.path.join(folder, "new.sqlite")
-                with self._errors(), closing(sqlite3.connect(new_file, isolation_level=None)) as self._connection:
+                with self._errors, closing(sqlite3.connect(new_file, isolation_level=None)) as self._connection:
                     self._connection.execute("BEGIN IMMEDIATE")
                     self._create()
                     self._connection.execute("COMMIT")
@@ -201,25 +203,19 @@ class SqliteDatabase:
             )
 
     def _pragma(self, name: str) -> int:
-        return int(self._connection.execute(f"PRAGMA {name}").fetchone()[0])
+        return int(self._patiently(f"PRAGMA {name}")[0][0])
 
-    def _patiently(self, sql: str) -> list[tuple[Any, ...]]:
-        """Run a statement that may have to wait for another writer; who waits can be told to stop."""
+    def _patiently(self, sql: str, parameters: Mapping[str, Any] | tuple[()] = ()) -> list[tuple[Any, ...]]:
+        """Run a statement that may have to wait for another process; who waits can be told to stop."""
         deadline = time.monotonic() + database.LOCK_SECONDS
-        timeout = min(database.WAIT_SECONDS, database.LOCK_SECONDS)
-        self._connection.execute(f"PRAGMA busy_timeout = {int(timeout * 1000)}")
-        try:
-            # Short tries, so that `waiting` is called between them, until the deadline of a plain wait.
-            while True:
-                try:
-                    return self._connection.execute(sql).fetchall()
-                except sqlite3.OperationalError as error:
-                    if _primary(error) not in _LOCKED or time.monotonic() >= deadline:
-                        raise
-                database.waiting()
-                time.sleep(0.02)
-        finally:
-            self._connection.execute(f"PRAGMA busy_timeout = {int(database.LOCK_SECONDS * 1000)}")
+        while True:
+            try:
+                return self._connection.execute(sql, parameters).fetchall()
+            except sqlite3.OperationalError as error:
+                if _primary(error) not in _LOCKED or time.monotonic() >= deadline:
+                    raise
+            database.waiting()
+            time.sleep(0.02)
 
     @contextmanager
     def _begun(self, begin: str) -> Iterator[None]:
@@ -227,13 +223,13 @@ class SqliteDatabase:
         with self._lock:
             if self._busy:
                 raise ArgumentError("a ledger cannot be changed from inside one of its own transactions.")
-            with self._errors():
+            with self._errors:
                 self._patiently(begin)
             self._busy = True
             try:
                 yield
-                with self._errors():
-                    self._connection.execute("COMMIT")
+                with self._errors:
+                    self._patiently("COMMIT")
             except BaseException:
                 # A rollback that fails too must not hide what went wrong; SQLite then rolls back when it closes.
                 with suppress(sqlite3.Error):
@@ -267,12 +263,18 @@ class SqliteDatabase:
                 "Open it again in each process."
             )
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        """Turn SQLite's errors into ours."""
-        try:
-            yield
-        except sqlite3.Error as error:
+
+class _Errors:
+    """Turns SQLite's errors into ours. Entered for each statement, which a generator would make dearer."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, sqlite3.Error):
             code = _primary(error)
             if code in _LOCKED:
                 raise TemporaryError(
@@ -281,11 +283,11 @@ class SqliteDatabase:
                 ) from error
             fix = _FIXES.get(code, "")
             raise LedgerError(f"the ledger {self._path!r} cannot be used: {error}.{fix}") from error
-        except UnicodeDecodeError as error:  # even SQLite's own words may quote damaged bytes
+        if isinstance(error, UnicodeDecodeError):  # even SQLite's own words may quote damaged bytes
             raise LedgerError(
                 f"the ledger {self._path!r} cannot be used: its text is damaged.{_FIXES[sqlite3.SQLITE_CORRUPT]}"
             ) from error
-        except (OverflowError, UnicodeEncodeError) as error:
+        if isinstance(error, OverflowError | UnicodeEncodeError):
             raise LedgerError(f"the ledger {self._path!r} cannot hold what it was given: {error}.") from error
 
 

@@ -7,7 +7,7 @@ import math
 import pickle
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
@@ -363,8 +363,8 @@ class Together:
     reason: str = ""
 
     @classmethod
-    def of(cls, entries: Sequence[Entry]) -> Together | None:
-        """Add up ledger entries; None for a single one, whose own certificate says everything."""
+    def of(cls, entries: Sequence[Entry], known: Iterable[ReleaseCertificate] = ()) -> Together | None:
+        """Add up ledger entries, without reading `known` certificates again; None for one, whose own says it all."""
         if len(entries) < 2:
             return None
         total, reason = None, ""
@@ -375,7 +375,8 @@ class Together:
             # only the noise of a noised one stands.
             single = sum(not entry.standing.total for entry in entries) == 1
             try:
-                total = compose([_promised(entry, alone=single) for entry in entries], SamePeople())
+                read = {certificate.to_json(): certificate for certificate in known}
+                total = compose([_promised(entry, read, alone=single) for entry in entries], SamePeople())
             except NoEvidenceError:
                 reason = "nothing declared says what they add up to"
         return cls(releases=len(entries), total=total, reason=reason)
@@ -389,9 +390,9 @@ class Together:
         return f"{start}. {self.total.sentence()} The ledger's total states what several periods add up to."
 
 
-def _promised(entry: Entry, *, alone: bool) -> Certificate:
+def _promised(entry: Entry, read: Mapping[str, ReleaseCertificate], *, alone: bool) -> Certificate:
     """Return the largest promise that a release ever made; only that of its noise, where others stand beside it."""
-    counting = [release_certificate(text) for text in counted(entry.certificates)]
+    counting = [read.get(text) or release_certificate(text) for text in counted(entry.certificates)]
     if alone or any(certificate.worst_case_bound is None for certificate in counting):
         return promised_by(counting)
     return promised_by([certificate.worst_case_only() for certificate in counting])

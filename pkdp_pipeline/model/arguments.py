@@ -54,6 +54,8 @@ def written(value: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, str | int | float):  # most are
+        return value
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     return value.to_dict() if hasattr(value, "to_dict") else written(value) if is_dataclass(value) else value

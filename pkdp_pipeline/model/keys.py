@@ -183,8 +183,10 @@ def published_keys(keys: pd.Series[Any]) -> pd.Series[Any]:
     import pandas as pd
 
     kind = kind_of_dtype(keys.dtype)
-    present = [value for value in map(canonical_key, keys.array) if value is not None]
     dtype: Any = keys.dtype
+    # What the values of texts, dates and truth values are, their dtypes do not depend on.
+    listed = keys.array if kind in ("integer", "real", "timestamp", "instant", "decimal") else ()
+    present = [value for value in map(canonical_key, listed) if value is not None]
     if kind == "boolean":
         dtype = pd.BooleanDtype()
     elif kind in ("integer", "real"):

@@ -6,7 +6,7 @@ import datetime
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from pkdp_pipeline.errors import ArgumentError
@@ -87,6 +87,9 @@ class Question(Selection):
     table: str | None = None
     time_zone: str | None = None
     checks: bool = False
+    # A day asks several times for the key and the facts of the same question.
+    _keys: dict[str, str] = field(default_factory=dict, init=False, repr=False)
+    _facts: Facts | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         Selection.__post_init__(self)
@@ -270,6 +273,8 @@ class Question(Selection):
         rows, and whether it is a total; neither the attacker nor where the result is written. Raises `ArgumentError` if
         the predicate is opaque and there is no label to name it.
         """
+        if dataset in self._keys:
+            return self._keys[dataset]
         if self.has_opaque_where and self.label is None:
             raise ArgumentError(
                 "where is a Series, an expression or a callable, which cannot be recognised later: a ledger needs a "
@@ -297,7 +302,9 @@ class Question(Selection):
         if self.is_total:
             # Another statement about the same number would need another place among the releases.
             content["protects"] = self.protects
-        return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        self._keys[dataset] = hashlib.sha256(text.encode()).hexdigest()
+        return self._keys[dataset]
 
     def follows_from(self, other: Question) -> bool:
         """Return whether the other is a finer display of this question, whose table determines that of this one."""
@@ -310,6 +317,8 @@ class Question(Selection):
 
     def facts(self) -> Facts:
         """Return what the ledger compares the release with others by. Raises `ArgumentError` if there is no period."""
+        if self._facts is not None:
+            return self._facts
         if self.period is None:
             raise ArgumentError(
                 'period is needed with a ledger: say which period these data are about, for example "2013-01-02".'
@@ -320,10 +329,14 @@ class Question(Selection):
             "where": self.predicate,
             "opaque": self.has_opaque_where,
         }
-        return Facts(**same, **described, by=self.grouping or None)
+        object.__setattr__(self, "_facts", facts := Facts(**same, **described, by=self.grouping or None))
+        return facts
 
-    def context(self, dataset: str | None = None) -> Context:
-        """Return the public facts that its statement depends on; with a data set, those of one that a ledger knows."""
+    def context(self, dataset: str | None = None, **beside: Any) -> Context:
+        """Return the public facts that its statement depends on; with a data set, those of one that a ledger knows.
+
+        `beside`: further fields, which depend on what is published.
+        """
         named = ("unit", "missing_unit", "one_cell", "cells_per_unit", "table", "units", "checks")
         same: dict[str, Any] = {name: getattr(self, name) for name in named}
         return Context(
@@ -335,6 +348,7 @@ class Question(Selection):
             period=None if dataset is None else self.period,
             dataset=dataset,
             groups=tuple(self.bins[name].words for name in self.by if name in self.bins),
+            **beside,
         )
 
 

@@ -167,23 +167,27 @@ def public_table(frame: Any, question: Question) -> pd.DataFrame:
         return counted.keys.assign(**_displayed(mechanism, counted.counts))
     # Cells below k are gone before anything else happens to them, where they are not noised; sums have no k.
     least = 1 if noised_below(mechanism) else mechanism.k or 1
-    large = [units >= least or question.bounds is not None for units in counted.counts]
-    table = counted.keys.loc[large].reset_index(drop=True)
-    published = _displayed(mechanism, [units for units, kept in zip(counted.counts, large, strict=True) if kept])
-    return _answered(partial(_in_order, _of_found_cells(table.assign(**published), question.by), question))
+    large = [row for row, units in enumerate(counted.counts) if units >= least or question.bounds is not None]
+    published = _displayed(mechanism, [counted.counts[row] for row in large])
+    return _answered(lambda: _in_order(_of_found_cells(counted.keys.take(large), published), question))
 
 
 def shown_again(table: pd.DataFrame, finer: Mechanism, coarser: Mechanism, *, found_cells: bool) -> pd.DataFrame:
     """Return the public table of a coarser display, from that published of a finer one, which determines it."""
     numbers = [None if pd.isna(value) else int(value) for value in table["count"].array]
     table = table.assign(count=pd.array([shown_coarser(finer, coarser, number) for number in numbers], dtype="Int64"))
-    return _of_found_cells(table, key_columns(table.columns)) if found_cells else table
+    if not found_cells:
+        return table
+    by = key_columns(table.columns)
+    return _of_found_cells(table[list(by)], {name: table[name].array for name in table.columns if name not in by})
 
 
-def _of_found_cells(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+def _of_found_cells(keys: pd.DataFrame, published: dict[str, Any]) -> pd.DataFrame:
     """Return the rows of cells that are published, with keys of dtypes that these alone decide."""
-    table = table.loc[table[value_column(table.columns)].notna()].reset_index(drop=True)
-    return table.assign(**{column: published_keys(table[column]) for column in by})
+    shown = np.flatnonzero(~published[value_column(published)].isna())
+    # Made once: each step of pandas on a small frame costs more than its rows.
+    columns = {name: published_keys(column) for name, column in keys.take(shown).reset_index(drop=True).items()}
+    return pd.DataFrame(columns | {name: values.take(shown) for name, values in published.items()})
 
 
 def _in_order(table: pd.DataFrame, question: Question) -> pd.DataFrame:

@@ -190,7 +190,7 @@ class Publication:
 
         def offer(admission: Admission, head: str) -> Certifying | ReleaseCertificate:
             beside = not (self.alone and admission.alone)
-            context = replace(question.context(ledger.dataset), reading=self.reading, head=head, beside=beside)
+            context = question.context(ledger.dataset, reading=self.reading, head=head, beside=beside)
             certifying = self._certifying(context, claims=self._claims(admission))
             if offered is None:
                 return certifying
@@ -307,6 +307,7 @@ def publish(
     *,
     check: Callable[[Release], None] | None = None,
     trusted: bool = True,
+    reserved: Reservation | Entry | None = None,
 ) -> Release:
     """Publish what a question asks for.
 
@@ -324,6 +325,8 @@ def publish(
     trusted : bool, default True
         False where the asker may not see the data: what fails once they were read stays charged, because a failure
         can tell about them, too.
+    reserved : Reservation or Entry, optional
+        The result of `Publication.reserve`, where it was charged together with others.
 
     Raises
     ------
@@ -339,13 +342,13 @@ def publish(
     """
     title = publication.title
     with failures_logged(title):
-        release = _published(source, publication, check, trusted)
+        release = _published(source, publication, check, trusted, reserved)
     LOGGER.info("%s: %s, release %s", "replayed" if release.replayed else "published", title, release.id)
     return release
 
 
 def _published(
-    source: Callable[[], Any], publication: Publication, check: Callable[[Release], None] | None, trusted: bool
+    source: Any, publication: Publication, check: Callable[[Release], None] | None, trusted: bool, reserved: Any
 ) -> Release:
     """Return what `publish` does."""
 
@@ -360,7 +363,7 @@ def _published(
         return sealed_release(publication.certified_alone())
     from pkdp_pipeline.ledger import Entry
 
-    reserved = publication.reserve()
+    reserved = reserved or publication.reserve()
     if isinstance(reserved, Entry):
         return publication.replayed(reserved)
     if reserved.taken_over:

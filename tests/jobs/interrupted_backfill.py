@@ -1,7 +1,7 @@
 """A backfill that is killed again and again: a program that starts it, stops it where it is told, and starts it anew.
 
 Usage: ``python interrupted_backfill.py JOB.toml FROM TO PLAN.json REPORT.json``. The plan is a list of stops:
-``{"signal": "SIGKILL", "at": "reserve", "number": 3}`` stops right after the third reservation of that process;
+``{"signal": "SIGKILL", "at": "reserve", "number": 3}`` stops right after that process has charged its third day;
 ``store`` is right after a release is stored, ``half`` in the middle of a file and ``whole`` before it has its name;
 ``{"signal": …, "after": 0.4}`` stops 0.4 seconds after the process has begun to publish, or to replay with
 ``"from": "start"``. When all stops are done, the backfill runs to its end. The report lists how each process ended.
@@ -81,17 +81,7 @@ def prepare(stop: dict, begun: int) -> None:
 
     place, which = stop.get("at"), stop.get("number", 1)
     if place == "reserve":
-        reserve, calls = Ledger.reserve, []
-
-        def reserved(self, *arguments, **names):
-            reservation = reserve(self, *arguments, **names)
-            inside = type(self.records.database).__name__ == "_Within"  # a rehearsal, which charges nothing
-            calls.extend([] if inside else [1])
-            if len(calls) == which and not inside:
-                now()
-            return reservation
-
-        Ledger.reserve = reserved
+        stop_after(session, "charge_day", which, now)
     elif place == "store":
         stop_after(Ledger, "publish", which, now)
     elif place == "whole":

@@ -24,11 +24,11 @@ from pkdp_pipeline.composition import convolution
 from pkdp_pipeline.composition.convolution import Convolved
 from pkdp_pipeline.composition.loss_laws import Directions, directions
 from pkdp_pipeline.composition.score_attack import score_test
-from pkdp_pipeline.theorems import losses
+from pkdp_pipeline.theorems import bound as losses
+from pkdp_pipeline.theorems.bound import NoiseLosses
 from pkdp_pipeline.theorems.counting import Counting
 from pkdp_pipeline.theorems.hull import hull_atoms
-from pkdp_pipeline.theorems.inversion import smallest_epsilon
-from pkdp_pipeline.theorems.losses import NoiseLosses
+from pkdp_pipeline.theorems.numerics import smallest_epsilon
 from pkdp_pipeline.theorems.thresholding import Thresholding
 from pkdp_pipeline.theorems.waiting_pair import waiting_pair
 

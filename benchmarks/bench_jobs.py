@@ -67,9 +67,8 @@ def plain(path: Path, days: int) -> dict[str, float]:
 
 def backfilled(path: Path, days: int, tables: int) -> dict[str, float]:
     """Backfill a job of so many tables."""
-    from pkdp_pipeline.jobs.backfilling import backfill
     from pkdp_pipeline.jobs.job import Job
-    from pkdp_pipeline.jobs.session import JobSession
+    from pkdp_pipeline.jobs.session import JobSession, backfill
 
     content: dict[str, Any] = {
         "dataset": "people",

@@ -21,7 +21,7 @@ from typing import Any
 import pandas as pd
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.extras.assurance.verification.ledgers import check
+from pkdp_pipeline.extras.assurance.verification import check
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.admission import admit
 from pkdp_pipeline.model.context import Facts

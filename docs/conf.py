@@ -12,7 +12,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_extensions"))
 sys.path.insert(0, str(HERE.parent))
 
-from pkdp_pipeline.model import VERSION  # noqa: E402 (the checkout comes first)
+from pkdp_pipeline.schemas import VERSION  # noqa: E402 (the checkout comes first)
 
 project = "pkdp_pipeline"
 author = "The pkdp_pipeline authors"

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from pkdp_pipeline.certificates.certificate import Certificate
     from pkdp_pipeline.certificates.composed import compose
-    from pkdp_pipeline.certificates.release_certificate import certify
-    from pkdp_pipeline.certificates.target import Target
+    from pkdp_pipeline.certificates.release_certificate import Target, certify
     from pkdp_pipeline.errors import (
         ArgumentError,
         BudgetExceededError,
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
     from pkdp_pipeline.extras.theory.counting_queries import CountingQueries
     from pkdp_pipeline.extras.theory.privacy_loss import PrivacyLoss
     from pkdp_pipeline.ledger import Budget, Ledger
-    from pkdp_pipeline.model import VERSION as __version__  # noqa: N811 (one version, under the name Python expects)
     from pkdp_pipeline.model.attacker import AttackerModel
     from pkdp_pipeline.model.columns import EACH_ROW, Bins, bins
     from pkdp_pipeline.model.display import Bands, PerturbationTable, RandomRounding, Rounding
@@ -65,8 +63,9 @@ if TYPE_CHECKING:
     )
     from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Sum
     from pkdp_pipeline.releases.accessor import count, explain, histogram, sum
-    from pkdp_pipeline.releases.explain import Explanation
+    from pkdp_pipeline.releases.printed import Explanation
     from pkdp_pipeline.releases.release import Release, read_release
+    from pkdp_pipeline.schemas import VERSION as __version__  # noqa: N811 (one version, under the name Python expects)
 
 __all__ = [
     "EACH_ROW",
@@ -137,12 +136,10 @@ _NAMES = {
     "extras.assurance.verification": "Verification verify",
     "certificates.certificate": "Certificate",
     "certificates.composed": "compose",
-    "certificates.release_certificate": "certify",
-    "certificates.target": "Target",
+    "certificates.release_certificate": "Target certify",
     "ledger": "Ledger Budget",
-    "model.attacker": "AttackerModel",
+    "model.attacker": "AttackerModel Leakage",
     "model.columns": "EACH_ROW Bins bins",
-    "model.leakage": "Leakage",
     "model.evidence": (
         "BoundedDependence BoundedParticipation BoundedSensitivity DisjointUnits "
         "IndependentDraws IndependentGivenHabits OncePerUnit OneDayProtected SamePeople SameTable"
@@ -154,7 +151,7 @@ _NAMES = {
     ),
     "extras.plan.rules": "rule",
     "releases.accessor": "count explain histogram sum",
-    "releases.explain": "Explanation",
+    "releases.printed": "Explanation",
     "releases.release": "Release read_release",
     "extras.tables.hierarchy": "Hierarchy",
     "extras.theory.counting_queries": "CountingQueries",
@@ -168,7 +165,7 @@ _HOMES = {name: module for module, names in _NAMES.items() for name in names.spl
 def __getattr__(name: str) -> Any:
     """Load a public name from its module when it is first used."""
     if name == "__version__":
-        return import_module("pkdp_pipeline.model").VERSION
+        return import_module("pkdp_pipeline.schemas").VERSION
     if name in __all__:
         module = import_module(f"pkdp_pipeline.{_HOMES.get(name, 'errors')}")
         value = globals()[name] = getattr(module, name)
@@ -187,7 +184,7 @@ _MOVED = {
     "certificates.statement": "extras.report.statement",
     "display": "extras.report",
     "duckdb.dbt": "extras.connect.dbt",
-    "duckdb.settings": "sql.settings",
+    "duckdb.settings": "sql.spec",
     "jobs.integrations": "extras.connect",
     "planning": "extras.plan.planning",
     "theory": "extras.theory",

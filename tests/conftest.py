@@ -38,13 +38,13 @@ from postgres_server import cluster, postgres_url
 from thorough import few, is_spare
 
 from pkdp_pipeline import clock
-from pkdp_pipeline.certificates import certificate, release_certificate, target
+from pkdp_pipeline.certificates import certificate, release_certificate
 from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
 
 __all__ = ["cluster", "postgres_url"]
 
 #: What tests publish is small and promises little. Those of the target itself, and of what users run, are marked.
-target.DEFAULT = None
+release_certificate.DEFAULT_TARGET = None
 
 # No test pulls the plug of the machine: nothing waits for a disk. What a killed process wrote, the system holds.
 os.fsync = lambda descriptor: None
@@ -180,7 +180,7 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 @pytest.fixture
 def _default_target(monkeypatch):
     """Ask for what users are held to, in tests marked ``default_target``."""
-    monkeypatch.setattr(target, "DEFAULT", target.Target())
+    monkeypatch.setattr(release_certificate, "DEFAULT_TARGET", release_certificate.Target())
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -16,7 +16,7 @@ __all__ = ["one_duckdb"]
 @pytest.fixture(autouse=True, scope="module")
 def one_duckdb() -> Iterator[None]:
     """Let sources of files share the DuckDB that counts few rows, each with a connection and settings of its own."""
-    from pkdp_pipeline.jobs.sources import csv_files, files, whole_files
+    from pkdp_pipeline.jobs.sources import csv_files, files
 
     def connected(**_: object) -> Any:
         cursor = rows._kept(os.getpid()).cursor()
@@ -24,6 +24,6 @@ def one_duckdb() -> Iterator[None]:
         return cursor
 
     with pytest.MonkeyPatch.context() as patched:
-        for module in (csv_files, files, whole_files):
+        for module in (csv_files, files):
             patched.setattr(module, "connect", connected)
         yield

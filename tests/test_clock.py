@@ -22,7 +22,7 @@ from pkdp_pipeline.clock import midnight
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.extras.gate.records import AuditLog, add_token, name_of
 from pkdp_pipeline.jobs import JobResult
-from pkdp_pipeline.jobs.backfilling import days_of
+from pkdp_pipeline.jobs.session import days_of
 from pkdp_pipeline.jobs.steps import forget_rows
 from pkdp_pipeline.jobs.tables import PeriodTable
 from pkdp_pipeline.ledger import Ledger

@@ -43,7 +43,7 @@ from typer.testing import CliRunner
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs import load_job
-from pkdp_pipeline.theorems import THEOREMS
+from pkdp_pipeline.theorems.theorems import THEOREMS
 
 ROOT = Path(__file__).resolve().parents[1]
 pytestmark = [pytest.mark.default_target, pytest.mark.docs]
@@ -206,7 +206,7 @@ def scratch(tmp_path, monkeypatch):
     # a doctest and ends the process, when Great Expectations imports it.
     monkeypatch.setattr(sys.modules["__main__"], "__file__", __file__, raising=False)
     # How far a command is it says where it takes long, which no page shows.
-    for module in ("extras.assurance.commands", "cli.job_views"):
+    for module in ("extras.assurance.commands", "cli.job_commands"):
         monkeypatch.setattr(f"pkdp_pipeline.{module}._SECONDS", math.inf)
     return tmp_path
 

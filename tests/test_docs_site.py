@@ -24,7 +24,7 @@ import pkdp_pipeline.certificates.statement
 import pkdp_pipeline.display.figures
 import pkdp_pipeline.duckdb
 import pkdp_pipeline.theory
-from pkdp_pipeline.theorems import THEOREMS
+from pkdp_pipeline.theorems.theorems import THEOREMS
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

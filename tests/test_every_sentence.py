@@ -44,7 +44,7 @@ from pkdp_pipeline.extras.report.statement import Statement
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.mechanisms import Mechanism
 from pkdp_pipeline.model.wording import rounded_up
-from pkdp_pipeline.theorems import THEOREMS
+from pkdp_pipeline.theorems.theorems import THEOREMS
 
 FILE = Path(__file__).parent / "data" / "sentences.txt"
 

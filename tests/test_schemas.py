@@ -17,7 +17,7 @@ from thorough import thinned
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.codec import SCHEMA
 from pkdp_pipeline.model.context import Context
-from pkdp_pipeline.theorems import THEOREMS
+from pkdp_pipeline.theorems.theorems import THEOREMS
 
 FILE = Path(pkdp.__file__).parent / "schemas" / "certificate.v1.json"
 DOCUMENT = json.loads(FILE.read_text(encoding="utf-8"))

@@ -9,21 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from pkdp_pipeline.composition.several_cells import bounds_of
+from pkdp_pipeline.composition.rules import bounds_of
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import (
     Count,
+    GeometricNoise,
     Histogram,
     Mechanism,
+    Protects,
     Sum,
     cells_per_unit,
     mechanism_name,
     noised_below,
 )
-from pkdp_pipeline.model.noise import GeometricNoise
 from pkdp_pipeline.model.wording import Speech, Worded, rounded_up, shortened
-from pkdp_pipeline.theorems import Protects
-from pkdp_pipeline.theorems.inversion import least_whole
+from pkdp_pipeline.theorems.numerics import least_whole
 from pkdp_pipeline.theorems.theorems import Surviving
 from pkdp_pipeline.theorems.worst_case import NoiseCurve, SumCurve
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
@@ -17,12 +17,13 @@ from pkdp_pipeline.certificates.codec import Difference, Steps
 from pkdp_pipeline.certificates.sentences import OfSome, anyone, implies, known_exactly, stated_pair
 from pkdp_pipeline.composition.part import Total
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.leakage import Leakage
+from pkdp_pipeline.model.attacker import Leakage
+from pkdp_pipeline.model.mechanisms import Protects
 from pkdp_pipeline.model.wording import Worded, joined_texts, rounded_up
 from pkdp_pipeline.plugins import view
-from pkdp_pipeline.theorems import THEOREMS, Applicable, Applied, Bound, Protects, WorstCase
-from pkdp_pipeline.theorems.bound import Guarantee, bracketed, coarsest, epsilon_points
-from pkdp_pipeline.theorems.rounding import EVALUATED, Array
+from pkdp_pipeline.theorems.bound import Applied, Bound, Guarantee, WorstCase, bracketed, coarsest, epsilon_points
+from pkdp_pipeline.theorems.numerics import EVALUATED, Array
+from pkdp_pipeline.theorems.theorems import THEOREMS, Applicable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -279,7 +280,7 @@ class Certificate(ABC):
             ],
             "assumptions": list(self.assumptions),
             "caveats": list(self.caveats),
-            "grid": codec.points(epsilon=_GRID, attained=attained.tolist(), delta=certified.tolist()),
+            "grid": _points(epsilon=_GRID, attained=attained.tolist(), delta=certified.tolist()),
             "worst_case": self._worst_case_document(),
             "sentence": self.sentence(),
         }
@@ -289,7 +290,7 @@ class Certificate(ABC):
         if self.worst_case_bound is None:
             return None
         epsilon, delta = self.worst_case_bound.parameters
-        grid = codec.points(epsilon=_GRID, delta=self.worst_case.delta(np.array(_GRID)).tolist())
+        grid = _points(epsilon=_GRID, delta=self.worst_case.delta(np.array(_GRID)).tolist())
         return {"epsilon": epsilon, "delta": delta, "grid": grid}
 
     @staticmethod
@@ -398,3 +399,8 @@ class Certificate(ABC):
 
     def _repr_html_(self) -> str:
         return str(view("statement.html")(self))
+
+
+def _points(**columns: Sequence[float]) -> list[dict[str, float]]:
+    """Return columns of numbers as a list of points."""
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from typing import Any, Literal
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.wording import Speech, Worded, rounded_up
-from pkdp_pipeline.theorems.rounding import EVALUATED, TINY
+from pkdp_pipeline.schemas import VERSION
+from pkdp_pipeline.theorems.numerics import EVALUATED, TINY
 
 Reader = Callable[[Mapping[str, Any]], Any]
 
@@ -31,11 +31,6 @@ LIBRARY = {"name": "pkdp_pipeline", "version": VERSION}
 def is_ours(document: Mapping[str, Any]) -> bool:
     """Return whether a certificate's document says that this version wrote it, whose words can be compared."""
     return bool(document.get("library") == LIBRARY)
-
-
-def points(**columns: Sequence[float]) -> list[dict[str, float]]:
-    """Return columns of numbers as a list of points."""
-    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
 def parsed(text: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from pkdp_pipeline.composition.part import Part, Total, rests_on_own_periods
 from pkdp_pipeline.composition.rules import assumed_beside, leakage_of, total_beside
 from pkdp_pipeline.composition.same_people import table_part
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
-from pkdp_pipeline.model.arguments import probability, whole_number
+from pkdp_pipeline.model.attacker import Leakage
 from pkdp_pipeline.model.evidence import (
     Evidence,
     SamePeople,
@@ -27,9 +27,8 @@ from pkdp_pipeline.model.evidence import (
     evidence_to_dicts,
     read_evidence,
 )
-from pkdp_pipeline.model.leakage import Leakage
-from pkdp_pipeline.model.wording import WITHIN, Worded, joined_texts, spoken
-from pkdp_pipeline.theorems import Protects
+from pkdp_pipeline.model.mechanisms import Protects
+from pkdp_pipeline.model.wording import WITHIN, Worded, joined_texts, probability, spoken, whole_number
 
 _MAX_TIMES = 10**9
 

@@ -1,4 +1,7 @@
-"""The certificate of one release, computed from mechanism × attacker, and `certify`, which makes it."""
+"""The certificate of one release, computed from mechanism × attacker, and `certify`, which makes it.
+
+Target: what a release has to promise at least.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,11 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
-from pkdp_pipeline.certificates.advice import refusal
+from pkdp_pipeline.certificates.advice import advised, refusal
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.codec import READERS, SCHEMA
 from pkdp_pipeline.certificates.sentences import (
@@ -27,13 +30,10 @@ from pkdp_pipeline.certificates.sentences import (
     protection,
     suppression,
 )
-from pkdp_pipeline.composition import several_cells
+from pkdp_pipeline.composition import rules
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
-from pkdp_pipeline.model.arguments import choice, probability, whole_number
-from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
+from pkdp_pipeline.model.attacker import AttackerModel, Leakage, read_attacker
 from pkdp_pipeline.model.context import Context
-from pkdp_pipeline.model.finer import determines
-from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import (
     Count,
     Histogram,
@@ -46,11 +46,21 @@ from pkdp_pipeline.model.mechanisms import (
     mechanism_to_dict,
     within_table,
 )
-from pkdp_pipeline.model.wording import Worded, capital, joined_texts, rounded_up
-from pkdp_pipeline.theorems import Applied, Bound, bounds_of
-from pkdp_pipeline.theorems.beside_leakage import Leaked
-from pkdp_pipeline.theorems.bound import Guarantee, bracketed
-from pkdp_pipeline.theorems.rounding import Array
+from pkdp_pipeline.model.question import determines
+from pkdp_pipeline.model.wording import (
+    Worded,
+    capital,
+    choice,
+    joined_texts,
+    loss,
+    probability,
+    rounded_up,
+    whole_number,
+)
+from pkdp_pipeline.theorems.bound import Applied, Bound, Guarantee, bracketed
+from pkdp_pipeline.theorems.numerics import Array
+from pkdp_pipeline.theorems.theorems import bounds_of
+from pkdp_pipeline.theorems.worst_case import Leaked
 
 _MAX_EPSILON = 700.0
 """An ε beyond any use; its exponential is still a float."""
@@ -98,7 +108,7 @@ class ReleaseCertificate(Certificate):
         if self.derived_from is not None and not determines(self.derived_from, self.mechanism):
             raise ArgumentError("derived_from must be a finer display of the mechanism, which determines its table.")
         certified = self.certified_mechanism
-        find = bounds_of if cells_per_unit(certified) == 1 else several_cells.bounds_of
+        find = bounds_of if cells_per_unit(certified) == 1 else rules.bounds_of
         applicable = find(certified, self.attacker, self.protects, self.cells)
         if not applicable.partial and applicable.worst is None:
             raise NotCertifiableError(refusal(certified, self.attacker, self.protects, applicable.obstacles))
@@ -385,3 +395,87 @@ def release_certificate(text: str) -> ReleaseCertificate:
     if not isinstance(certificate, ReleaseCertificate):
         raise ArgumentError("the certificate is one of several releases together; one of a single release is needed.")
     return certificate
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The least that a release has to promise; one that promises less is refused before any data are read.
+
+    Parameters
+    ----------
+    epsilon : float, optional
+        The largest ε at `delta` that is published. None: any that is finite.
+    delta : float, default 1e-6
+
+    Raises
+    ------
+    ArgumentError
+        If `epsilon` is no finite number of at least 0, or `delta` is not above 0 and below 1.
+
+    Notes
+    -----
+    The certificate's best promise counts: against the declared attacker or against anybody.
+    """
+
+    epsilon: float | None = None
+    """The largest ε at this delta; any when left out."""
+    delta: float = field(default=1e-6, metadata={"examples": [1e-6]})
+    """The delta at which it is measured."""
+
+    def __post_init__(self) -> None:
+        if self.epsilon is not None:
+            object.__setattr__(self, "epsilon", loss("epsilon of a target", self.epsilon, limit=True))
+        delta = probability("delta of a target", self.delta)
+        if not 0.0 < delta < 1.0:
+            raise ArgumentError(
+                "delta of a target must be above 0 and below 1: a threshold always leaves some, say 1e-9."
+            )
+        object.__setattr__(self, "delta", delta)
+
+    def hold(self, certificate: ReleaseCertificate) -> None:
+        """Refuse a `certificate` that promises less.
+
+        Raises
+        ------
+        NotCertifiableError
+            Naming what is certified, and the nearest choices that reach the target, and epsilon = 1 at delta = 1e-6.
+        """
+        limit = math.inf if self.epsilon is None else self.epsilon
+        noise, _ = certificate.worst_case.parameters or (math.inf, 1.0)
+        # What noise gives against anybody takes no search.
+        by_noise = noise < math.inf and noise <= limit and certificate.worst_case.delta(noise) <= self.delta
+        epsilon, delta = noise if by_noise else certificate.epsilon(self.delta), rounded_up(self.delta)
+        if epsilon <= limit and epsilon < math.inf:
+            return
+        if epsilon < math.inf:
+            why = f"epsilon = {rounded_up(epsilon)} at delta = {delta} is above the target, epsilon = {self.epsilon!r}"
+        else:
+            least = rounded_up(float(certificate.delta(1.0)))
+            why = f"no epsilon reaches the target, delta = {delta}; at epsilon = 1 it has delta = {least}"
+        about = certificate.mechanism, certificate.attacker, certificate.protects
+        raise NotCertifiableError(
+            advised(
+                f"The release promises too little: {why}.",
+                *about,
+                aim=(limit, self.delta),
+                end=lambda say: say.no_target and f" To publish it all the same, say {say.no_target}.",
+            )
+        )
+
+
+Asked = Target | Literal["default"] | None
+"""The values allowed: a target, None for none, or ``"default"`` for the ledger's, without one `DEFAULT_TARGET`."""
+
+DEFAULT_TARGET: Target | None = Target()
+"""The target where nothing else is said."""
+
+
+def read_target(target: object) -> Asked:
+    """Return what was given, or raise `ArgumentError`."""
+    if target is None or isinstance(target, Target):
+        return target
+    if target == "default":
+        return "default"
+    raise ArgumentError(
+        f"target must be a Target or None, not {type(target).__name__}: write target=pkdp.Target(epsilon=2.0)."
+    )

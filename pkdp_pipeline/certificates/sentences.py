@@ -7,12 +7,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.attacker import AttackerModel, Leakage
 from pkdp_pipeline.model.evidence import SamePeople
-from pkdp_pipeline.model.leakage import Leakage
-from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Sum, cells_per_unit, noised_below, sensitivity
+from pkdp_pipeline.model.mechanisms import (
+    Count,
+    Histogram,
+    Mechanism,
+    Protects,
+    Sum,
+    cells_per_unit,
+    noised_below,
+    sensitivity,
+)
 from pkdp_pipeline.model.wording import ELSEWHERE, Protection, Worded, capital, listed, rounded_up
-from pkdp_pipeline.theorems import THEOREMS, Protects
+from pkdp_pipeline.theorems.theorems import THEOREMS
 
 _AS_DECLARED = (
     "anyone who, for every release, fits the attacker declared in its certificate, including the independence of "

@@ -13,7 +13,8 @@ from pkdp_pipeline.certificates.composed import ComposedCertificate, compose, re
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify_again
 from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.theorems import THEOREMS, Knowledge
+from pkdp_pipeline.theorems.bound import Knowledge
+from pkdp_pipeline.theorems.theorems import THEOREMS
 
 Change = Callable[[ReleaseCertificate], AttackerModel]
 

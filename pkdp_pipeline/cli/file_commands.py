@@ -30,7 +30,7 @@ from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism, Sum
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.jobs.sources.whole_files import WholeFile
+    from pkdp_pipeline.jobs.sources.csv_files import WholeFile
     from pkdp_pipeline.releases.release import Release
 
 _EACH_ROW = "each-row"
@@ -158,7 +158,7 @@ def _question_options(
 
 def _named(question_options: dict[str, Any]) -> set[str]:
     """Return the columns that a question names beside the unit's."""
-    from pkdp_pipeline.model.query import from_query
+    from pkdp_pipeline.model.predicate import from_query
 
     where = None if question_options.get("where") is None else from_query(question_options["where"])
     return {
@@ -189,8 +189,8 @@ def _publish(
     delta: AtDelta = 1e-6,
     as_json: AsJson = False,
 ) -> None:
-    from pkdp_pipeline.certificates.target import Target
-    from pkdp_pipeline.jobs.sources.whole_files import WholeFile
+    from pkdp_pipeline.certificates.release_certificate import Target
+    from pkdp_pipeline.jobs.sources.csv_files import WholeFile
     from pkdp_pipeline.ledger import Ledger
     from pkdp_pipeline.ledger.reading import copied, is_begun
     from pkdp_pipeline.releases import accessor
@@ -281,8 +281,8 @@ def kind_of_groups(groups: Bins, likely: str) -> str:
 
 def _typed(whole: WholeFile, keys: Mapping[str, Any], groups: Mapping[str, Bins], summed: str | None) -> WholeFile:
     """Return a CSV file in which summed and grouped columns are numbers or dates, unless options say what they are."""
-    from pkdp_pipeline.jobs.sources.csv_forms import likely_kind
-    from pkdp_pipeline.jobs.sources.whole_files import WholeFile
+    from pkdp_pipeline.jobs.sources.csv_files import WholeFile
+    from pkdp_pipeline.jobs.sources.files import likely_kind
 
     types = keys.get("types", {})
     kinds = {summed: "number"} if summed is not None and summed in whole.columns else {}

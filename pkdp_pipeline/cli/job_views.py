@@ -20,12 +20,12 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.cli.screen import Screen
 from pkdp_pipeline.jobs import Job, JobResult
-from pkdp_pipeline.jobs.backfilling import BackfillResult
 from pkdp_pipeline.jobs.dry_run import DELTA, Plan, PlannedDay
 from pkdp_pipeline.jobs.outputs import public_rows, remarks
+from pkdp_pipeline.jobs.session import BackfillResult
 from pkdp_pipeline.jobs.tables import PeriodTable
-from pkdp_pipeline.ledger.words import amount, no_epsilon, number_of
-from pkdp_pipeline.model.spelling import exactly
+from pkdp_pipeline.ledger.history import amount, no_epsilon, number_of
+from pkdp_pipeline.model.period import exactly
 from pkdp_pipeline.releases.release import Release
 
 _MAX_ROWS_SHOWN = 20

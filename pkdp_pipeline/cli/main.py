@@ -22,8 +22,7 @@ from rich.console import Console
 from typer.models import OptionInfo
 
 from pkdp_pipeline.cli.file_commands import STEPS_OF_SUMS, file_commands, sum_of
-from pkdp_pipeline.cli.job_commands import backfill, run
-from pkdp_pipeline.cli.ledger_commands import ledger_app
+from pkdp_pipeline.cli.job_commands import backfill, ledger_app, run
 from pkdp_pipeline.cli.options import (
     CELLS_FROM_DATA,
     INTERRUPTED,
@@ -38,10 +37,10 @@ from pkdp_pipeline.cli.options import (
 )
 from pkdp_pipeline.cli.screen import error_document, message_of, option_names, print_document
 from pkdp_pipeline.errors import ConfigError, PkdpError, exit_code
-from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Mechanism, Sum
 from pkdp_pipeline.plugins import hooks, load, view
+from pkdp_pipeline.schemas import VERSION
 
 
 def schema(

@@ -17,14 +17,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin,
 import typer
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.arguments import whole_number
-from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.attacker import AttackerModel, Leakage
 from pkdp_pipeline.model.display import Display, read_display
 from pkdp_pipeline.model.evidence import KINDS, Evidence, evidence_from_dicts, evidence_to_dicts
-from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism, Sum
-from pkdp_pipeline.model.spelling import exactly
-from pkdp_pipeline.model.wording import Speech
+from pkdp_pipeline.model.period import exactly
+from pkdp_pipeline.model.wording import Speech, whole_number
 from pkdp_pipeline.schemas import field_texts
 
 if TYPE_CHECKING:

@@ -23,14 +23,14 @@ from typer.models import OptionInfo
 
 from pkdp_pipeline.cli.options import COMMAND
 from pkdp_pipeline.errors import PkdpError, exit_code
-from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.wording import with_arguments, worded_for
+from pkdp_pipeline.schemas import VERSION
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
     from pkdp_pipeline.jobs import Job, JobResult
-    from pkdp_pipeline.jobs.backfilling import BackfillResult
     from pkdp_pipeline.jobs.dry_run import Plan
+    from pkdp_pipeline.jobs.session import BackfillResult
     from pkdp_pipeline.ledger.history import Spent
 
 _PLAIN = str.maketrans(
@@ -132,7 +132,7 @@ class Screen:
 
     def budgets(self, uses: Iterable[Spent]) -> None:
         """Print what every budget of a ledger allows, what is spent of it and what is left."""
-        from pkdp_pipeline.ledger.words import budget_words, no_epsilon, spent_words
+        from pkdp_pipeline.ledger.history import budget_words, no_epsilon, spent_words
 
         alike: dict[object, list[Spent]] = {}  # what is true of several totals is said once
         for use in uses:

@@ -14,10 +14,8 @@ import numpy as np
 from pkdp_pipeline.composition.loss_laws import Directions, GridLaw, on_grid, profile_at
 from pkdp_pipeline.composition.score_attack import attained_by_scores
 from pkdp_pipeline.composition.tilted_transform import Factor, Ladder, Level, Moments, joined, remembered
-from pkdp_pipeline.theorems import Bound
-from pkdp_pipeline.theorems.inversion import smallest_epsilon
-from pkdp_pipeline.theorems.losses import EnvelopeLosses, Losses, NoiseLosses, PairLosses, ProductLosses
-from pkdp_pipeline.theorems.rounding import EVALUATED, UNIT, Array
+from pkdp_pipeline.theorems.bound import Bound, EnvelopeLosses, Losses, NoiseLosses, PairLosses, ProductLosses
+from pkdp_pipeline.theorems.numerics import EVALUATED, UNIT, Array, smallest_epsilon
 
 _MAX_CHOICES = 2_000
 """Most ways to choose directions that are all looked at."""
@@ -180,7 +178,7 @@ class Convolved(Bound):
     -----
     *Guarantee*: the certified side is never below the divergence of the product of the parts' dominating pairs, for
     every choice of their directions; δ is 0 for no parts. Where few choices exist all are evaluated; elsewhere they are
-    covered, see `pkdp_pipeline.composition.patterns`, or, where that says too little, each part is replaced by the
+    covered, see `pkdp_pipeline.composition.loss_laws`, or, where that says too little, each part is replaced by the
     pair, its own mirror image, that dominates both its orders. *Rounding*: upward, with the
     budget of `docs/numerics.md`; the grid widens the result by about 0.05 % in ε. The attained side is that of an
     attacker who adds up scores, see `pkdp_pipeline.composition.score_attack`; 0 where none is known. *Source*:

@@ -9,20 +9,28 @@ from fractions import Fraction
 
 import numpy as np
 
-from pkdp_pipeline.composition.part import Part, Total, has_cells, what_is_hidden
+from pkdp_pipeline.composition.part import (
+    NoiseTotal,
+    Part,
+    SmallerTotal,
+    Total,
+    WorstMaximum,
+    best_attack,
+    first_of,
+    has_cells,
+    maximum,
+    what_is_hidden,
+)
 from pkdp_pipeline.composition.schedule import largest, plain_sum, trajectory, without_evidence
-from pkdp_pipeline.composition.sums import NoiseTotal, SmallerTotal, WorstMaximum, best_attack, first_of, maximum
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.model.evidence import BoundedSensitivity, Evidence, OncePerUnit
 from pkdp_pipeline.model.mechanisms import Count, Histogram, cells_per_unit
 from pkdp_pipeline.model.wording import Protection
-from pkdp_pipeline.theorems import Applied, Bound, WorstCase
-from pkdp_pipeline.theorems.beside_leakage import both_sides
-from pkdp_pipeline.theorems.bound import Derived
-from pkdp_pipeline.theorems.rounding import Array, float_above
+from pkdp_pipeline.theorems.bound import Applied, Bound, Derived, WorstCase
+from pkdp_pipeline.theorems.numerics import Array, float_above
 from pkdp_pipeline.theorems.theorems import emptied_by
 from pkdp_pipeline.theorems.thresholding import ValueThroughAbsence
-from pkdp_pipeline.theorems.worst_case import NoiseCurve, SumCurve
+from pkdp_pipeline.theorems.worst_case import NoiseCurve, SumCurve, both_sides
 
 _TAKEN = "each release tells about the other people, whose uncertainty would protect a person in the others"
 

@@ -12,14 +12,26 @@ import numpy as np
 
 from pkdp_pipeline.composition.convolution import Convolved
 from pkdp_pipeline.composition.loss_laws import Directions, directions
-from pkdp_pipeline.composition.part import Part, Total, at_once, in_words, series_of, what_is_hidden
-from pkdp_pipeline.composition.sums import GroupPrivacy, NoiseTotal, SmallerTotal, WorstMaximum, best_attack, maximum
+from pkdp_pipeline.composition.part import (
+    GroupPrivacy,
+    NoiseTotal,
+    Part,
+    SmallerTotal,
+    Total,
+    WorstMaximum,
+    at_once,
+    best_attack,
+    in_words,
+    maximum,
+    series_of,
+    what_is_hidden,
+)
 from pkdp_pipeline.model.evidence import BoundedDependence, BoundedParticipation, Evidence
 from pkdp_pipeline.model.wording import Protection
-from pkdp_pipeline.theorems import THEOREMS, Applied, Bound, WorstCase
-from pkdp_pipeline.theorems.bound import Guarantee
+from pkdp_pipeline.theorems.bound import Applied, Bound, Guarantee, WorstCase
 from pkdp_pipeline.theorems.hull import ProfileLosses
-from pkdp_pipeline.theorems.rounding import EVALUATED, Array, float_below, sum_above
+from pkdp_pipeline.theorems.numerics import EVALUATED, Array, float_below, sum_above
+from pkdp_pipeline.theorems.theorems import THEOREMS
 from pkdp_pipeline.theorems.thresholding import Thresholding
 
 Parts = tuple[Part, ...]

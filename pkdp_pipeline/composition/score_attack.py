@@ -15,8 +15,7 @@ import numpy as np
 
 from pkdp_pipeline.composition.loss_laws import Directions, GridLaw
 from pkdp_pipeline.composition.tilted_transform import Factor, Factors, Moments, make_rung, moments_of, reach_of
-from pkdp_pipeline.theorems.binomial_tails import MIN_P, binomial_below, binomial_weights
-from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array
+from pkdp_pipeline.theorems.numerics import MIN_P, TINY, UNIT, Array, binomial_below, binomial_weights
 from pkdp_pipeline.theorems.thresholding import Thresholding
 
 _MAX_PEOPLE = 20_000_000

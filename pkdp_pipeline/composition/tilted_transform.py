@@ -18,9 +18,8 @@ from typing import Any, Generic, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pkdp_pipeline.composition.loss_laws import GridLaw
-from pkdp_pipeline.composition.patterns import _FFT_ERROR, LossTable, cover, loss_tables
-from pkdp_pipeline.theorems.rounding import UNIT, Array
+from pkdp_pipeline.composition.loss_laws import _FFT_ERROR, GridLaw, LossTable, cover, loss_tables
+from pkdp_pipeline.theorems.numerics import UNIT, Array
 
 Complex = NDArray[np.complex128]
 

@@ -14,7 +14,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 
-from pkdp_pipeline.engines.layouts import DIGITS
+from pkdp_pipeline.engines.memory import DIGITS
 from pkdp_pipeline.engines.statements import LARGEST, not_whole
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.columns import Bins

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import narwhals.stable.v2 as nw
 
-from pkdp_pipeline.engines.question import DRAWN, NO_DOUBTS, SPACES, Doubts, keys_of, numbered
+from pkdp_pipeline.engines import DRAWN, NO_DOUBTS, SPACES, Doubts, keys_of, numbered
 from pkdp_pipeline.engines.statements import PRIME, SPREAD, WHOLE
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.columns import Selection

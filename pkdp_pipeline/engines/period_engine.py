@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pkdp_pipeline.engines.question import CellCounts, Engine, Tally, Units, numbered
+from pkdp_pipeline.engines import CellCounts, Engine, Tally, Units, numbered
 from pkdp_pipeline.engines.relation_engine import RelationColumns, RelationEngine, to_public
 from pkdp_pipeline.engines.rows import Rows
 from pkdp_pipeline.engines.statements import code_of, doubtful, joinable, missing

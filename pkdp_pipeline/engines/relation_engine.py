@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from pkdp_pipeline.engines.question import ROUNDED, CellCounts, Doubts, Tally, Units, guarded, numbered, wrong_where
+from pkdp_pipeline.engines import ROUNDED, CellCounts, Doubts, Tally, Units, guarded, numbered, wrong_where
 from pkdp_pipeline.engines.rows import Rows, literal, matched, quoted
 from pkdp_pipeline.engines.statements import whole_number_sql
 from pkdp_pipeline.errors import ArgumentError

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pkdp_pipeline.engines.question import (
+from pkdp_pipeline.engines import (
     DRAWN,
     NO_DOUBTS,
     Doubts,

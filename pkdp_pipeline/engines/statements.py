@@ -30,7 +30,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from pkdp_pipeline.engines.question import DRAWN, NO_DOUBTS, SPACES, Doubts, numbered
+from pkdp_pipeline.engines import DRAWN, NO_DOUBTS, SPACES, Doubts, numbered
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.columns import Selection
 

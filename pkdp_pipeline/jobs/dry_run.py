@@ -23,7 +23,7 @@ from pkdp_pipeline.ledger import Entry, Ledger, Reservation, check_differencing
 from pkdp_pipeline.ledger.admission import check_time_zone
 from pkdp_pipeline.ledger.reading import charging_together, copied
 from pkdp_pipeline.ledger.rows import certificate_of, describe
-from pkdp_pipeline.model.spelling import folded, in_markdown
+from pkdp_pipeline.model.period import folded, in_markdown
 from pkdp_pipeline.model.wording import JOB_FILE, WITHIN_JOB, Speech, worded_for
 from pkdp_pipeline.releases.publish import failures_logged
 

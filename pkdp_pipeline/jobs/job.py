@@ -15,23 +15,39 @@ from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 
-from pkdp_pipeline.certificates.target import Asked
+from pkdp_pipeline.certificates.release_certificate import Asked
 from pkdp_pipeline.errors import ArgumentError, ConfigError
-from pkdp_pipeline.jobs.environment import LedgerName
 from pkdp_pipeline.jobs.expectations import check_expectations, read_expectations
 from pkdp_pipeline.jobs.release_tables import ReleaseTable, made_of, with_margins
 from pkdp_pipeline.jobs.source_tables import AnySource, misplaced
 from pkdp_pipeline.jobs.sources.source import Needs, Source
-from pkdp_pipeline.jobs.tables import AboutTable, ChecksTable, OutputTable, PeriodTable, RecordsTable, RetentionTable
+from pkdp_pipeline.jobs.tables import (
+    AboutTable,
+    ChecksTable,
+    LedgerName,
+    OutputTable,
+    PeriodTable,
+    RecordsTable,
+    RetentionTable,
+)
 from pkdp_pipeline.ledger.admission import allows_overlap
 from pkdp_pipeline.ledger.sealed import PERIOD_COLUMN
 from pkdp_pipeline.model.attacker import AttackerModel, asks_for_totals, beside_groups, read_attacker
 from pkdp_pipeline.model.columns import OneCell, grouping
 from pkdp_pipeline.model.mechanisms import Kind, cells_per_unit, kind_of
-from pkdp_pipeline.model.query import from_query
+from pkdp_pipeline.model.predicate import from_query
 from pkdp_pipeline.model.question import MissingUnit, Question, Spelling
-from pkdp_pipeline.releases.complaints import complaints, text_of, toml_of, unusable
-from pkdp_pipeline.releases.options import AttackerTable, Columns, Declarations, Name, TargetEntry
+from pkdp_pipeline.releases.options import (
+    AttackerTable,
+    Columns,
+    Declarations,
+    Name,
+    TargetEntry,
+    complaints,
+    text_of,
+    toml_of,
+    unusable,
+)
 from pkdp_pipeline.releases.publish import Publication
 
 _NOISED = (

@@ -25,10 +25,10 @@ from pydantic import (
     model_validator,
 )
 
-from pkdp_pipeline.jobs.environment import local, placed
+from pkdp_pipeline.jobs.tables import local, placed
+from pkdp_pipeline.model.attacker import Leakage
 from pkdp_pipeline.model.columns import Bins, Calendar, OneCell, with_groups
 from pkdp_pipeline.model.display import Display, Mode, PerturbationTable, read_display
-from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism, Protects, Sum
 from pkdp_pipeline.model.question import Undeclared
 from pkdp_pipeline.releases.options import (

@@ -28,7 +28,7 @@ from pydantic import (
 from pydantic_core import CoreSchema
 
 from pkdp_pipeline.engines.rows import quoted
-from pkdp_pipeline.jobs.environment import PathName, local
+from pkdp_pipeline.jobs.tables import PathName, local
 from pkdp_pipeline.ledger.database import public_address
 from pkdp_pipeline.plugins import hook, hooks, load
 from pkdp_pipeline.releases.options import ColumnKind, Name, Names, Table

@@ -9,7 +9,6 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError
-from pkdp_pipeline.model.arguments import choice, loss, probability, whole_number, written
 from pkdp_pipeline.model.evidence import (
     BoundedSensitivity,
     Evidence,
@@ -19,6 +18,7 @@ from pkdp_pipeline.model.evidence import (
     evidence_to_dicts,
     read_evidence,
 )
+from pkdp_pipeline.model.wording import choice, loss, probability, whole_number, written
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,29 @@
-"""Database: what a ledger needs of one; and what addresses and errors of PostgreSQL mean."""
+"""Database: what a ledger needs of one; and what addresses and errors of PostgreSQL mean.
+
+PostgresDatabase: the ledger in a PostgreSQL database, safe for the processes of several machines.
+"""
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import os
 import re
+import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, Literal, Protocol
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
-from pkdp_pipeline.errors import LedgerError
+from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, TemporaryError
+from pkdp_pipeline.model.period import folded
+from pkdp_pipeline.model.wording import INSTALLED
+
+if TYPE_CHECKING:
+    from psycopg import Connection
 
 SCHEMA_VERSION = 1
 
@@ -227,3 +240,324 @@ def changed_objects(execute: Callable[..., list[tuple[Any, ...]]], namespace: st
 
 def _plain(text: object) -> str:
     return " ".join(str(text).split())
+
+
+NAMESPACE = "pkdp"
+"""The PostgreSQL schema that holds the ledger's tables, so that they meet no others."""
+
+_IDLE_SECONDS = 300
+_UNREAD = "the PostgreSQL ledger"
+_SECRET = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
+"""Options of an address whose values stand in no message, even within another word."""
+
+_QUOTED = re.compile('["“„«»][^"“”„«»]*["”“«»]')
+"""The server and libpq quote users, databases, files and other options so, besides names of tables."""
+
+
+class PostgresDatabase:
+    """One PostgreSQL database, reached through psycopg; see `Database`.
+
+    A transaction takes an advisory lock of its data set, so that the releases of one data set are charged one
+    after another, whichever machine they come from. Raises `LedgerError` if the extra ``postgres`` is not installed, or
+    the database is not one this version knows, or cannot be used; `TemporaryError` if the server cannot be reached, or
+    another process holds the data set's lock for longer than `LOCK_SECONDS`.
+
+    Parameters
+    ----------
+    url : str
+        ``postgresql://user@host/database``; libpq's own ways of giving a password work, and keep it out of
+        job files: ``PGPASSWORD``, ``~/.pgpass``, a service file.
+    create : bool, default True
+        Create the tables where there are none.
+
+    Notes
+    -----
+    Every transaction sets what it needs by itself, READ COMMITTED and ``synchronous_commit = on`` among it: a
+    snapshot taken before the lock would not see the charges made while waiting for it, and a publication must
+    not outlive the charge that a crashing server forgets. Pooling proxies such as PgBouncer do no harm. A standby
+    that lags behind and is promoted does: let it follow synchronously, and check `verify` with a noted head.
+    """
+
+    def __init__(self, url: str, *, create: bool = True) -> None:
+        self._location, self._may_create = _UNREAD, create
+        self._secrets: tuple[str, ...] = ()
+        self._idle: list[Connection] = []
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._closed = False
+        self._open = threading.local()
+        self._url = self._read(url)
+        try:
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def location(self) -> str:
+        """The address without user, password and options."""
+        return self._location
+
+    def close(self) -> None:
+        """Close all connections; a closed database cannot be used."""
+        if os.getpid() == self._process:  # a forked child must not end its parent's connections
+            self._closed = True
+            with self._lock:
+                while self._idle:
+                    self._idle.pop().close()
+
+    def execute(self, sql: str, /, **parameters: Any) -> list[tuple[Any, ...]]:
+        """Run one statement with ``:name`` placeholders and return its rows."""
+        connection: Connection | None = getattr(self._open, "connection", None)
+        if connection is not None:
+            with self._errors():
+                return self._rows(connection, sql, parameters)
+        with self._begun() as fresh, self._errors():
+            return self._rows(fresh, sql, parameters)
+
+    @contextmanager
+    def transaction(self, dataset: str) -> Iterator[None]:
+        """Hold the data set's advisory lock: all that happens inside is committed at the end, or nothing is."""
+        with self._begun() as connection:
+            self._take_lock(connection, folded(dataset))
+            with self._errors():
+                # A machine that vanished without a word must not hold the lock for hours.
+                self._rows(connection, f"SET LOCAL idle_in_transaction_session_timeout = '{_IDLE_SECONDS}s'", {})
+            with self._current(connection):
+                yield
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """See one state of the ledger throughout, and write nothing; writers are not held up."""
+        with self._begun("REPEATABLE_READ") as connection:
+            with self._errors():
+                self._rows(connection, "SET TRANSACTION READ ONLY", {})
+            with self._current(connection):
+                yield
+
+    def check(self) -> None:
+        """Check that tables, triggers, functions and unique indexes are those of the schema."""
+        changed = changed_objects(self.execute, NAMESPACE)
+        if changed:
+            raise LedgerError(
+                f"the ledger {self._location} has another schema than it was made with: {', '.join(changed)} was "
+                "changed, added, removed or switched off. Somebody has worked on the database; restore it from a "
+                "backup."
+            )
+
+    def _read(self, url: str) -> str:
+        """Return the address as libpq takes it, and keep what may be shown of it."""
+        try:
+            import psycopg
+            from psycopg.conninfo import conninfo_to_dict
+        except ImportError:
+            raise LedgerError(
+                f"a ledger in PostgreSQL needs psycopg, which is not installed: {INSTALLED.format('postgres')}."
+            ) from None
+        self._psycopg = psycopg
+        with suppress(ValueError):
+            address = urlsplit(url)
+            _ = address.port
+            given = parse_qsl(address.query, keep_blank_values=True)
+            plain = [value for option, value in given if option in _SECRET] + [unquote(address.password or "")]
+            forms = {form for secret in plain for form in (secret, quote(secret, ""), quote_plus(secret))}
+            self._secrets = tuple((forms | {address.password or ""}) - {""})
+            url = address._replace(scheme="postgresql").geturl()
+            self._location = public_url(url)
+        if self._location == _UNREAD:
+            raise ArgumentError(
+                "the ledger's URL cannot be read; write postgresql://user@host:5432/database, and percent-encode "
+                "special characters."
+            )
+        defaults: dict[str, Any] = {"connect_timeout": 10, "application_name": "pkdp_pipeline ledger"}
+        with self._errors():
+            known = conninfo_to_dict(url)
+        self._defaults = {option: value for option, value in defaults.items() if option not in known}
+        return url
+
+    def _taken(self) -> Connection:
+        """Return a connection that works: one that is idle, or a new one."""
+        while True:
+            with self._lock:
+                connection = self._idle.pop() if self._idle else None
+            if connection is None:
+                # Prepared statements do not survive a pooling proxy.
+                return self._psycopg.connect(self._url, prepare_threshold=None, **self._defaults)
+            with suppress(self._psycopg.Error):
+                connection.execute("SELECT 1")
+                connection.rollback()
+                return connection
+            connection.close()
+
+    def _given_back(self, connection: Connection) -> None:
+        """Roll back what is not committed, and keep one connection for the next call."""
+        with suppress(self._psycopg.Error):
+            connection.rollback()
+            with self._lock:
+                if not connection.closed and not self._idle and not self._closed:
+                    self._idle.append(connection)
+                    return
+        connection.close()
+
+    def _prepare(self) -> None:
+        if self._version() is None:
+            with self._begun() as connection, self._errors():
+                self._take_lock(connection, "")  # no data set has this name; another process may create as well
+                with self._current(connection):
+                    if self._version() is None:
+                        self._create(connection)
+        version = self._version()
+        if version != SCHEMA_VERSION:
+            raise LedgerError(
+                f"the ledger {self._location} has schema {version}, this version of pkdp_pipeline reads schema "
+                f"{SCHEMA_VERSION}: use the version that wrote it, or a newer one."
+            )
+
+    def _version(self) -> int | None:
+        # Read from the catalogue: to_regclass would answer from a cache that is older than the lock.
+        known = "SELECT 1 FROM pg_tables WHERE schemaname = :name AND tablename = 'schema_version'"
+        if not self.execute(known, name=NAMESPACE):
+            return None
+        rows = self.execute(f"SELECT max(version) FROM {NAMESPACE}.schema_version")
+        return int(rows[0][0] or 0)
+
+    def _create(self, connection: Connection) -> None:
+        if not self._may_create:
+            raise NoLedgerError(f"the database {self.location} holds no ledger; give the URL of one that does.")
+        if self.execute("SELECT 1 FROM pg_tables WHERE schemaname = :name LIMIT 1", name=NAMESPACE):
+            raise LedgerError(
+                f"the database {self._location} has tables of something else under the name {NAMESPACE!r}; use another "
+                "database."
+            )
+        if not self.execute("SELECT 1 FROM pg_namespace WHERE nspname = :name", name=NAMESPACE):
+            self.execute(f"CREATE SCHEMA {NAMESPACE}")
+        connection.execute(schema_script("postgresql").encode())
+
+    @contextmanager
+    def _begun(self, isolation: str = "READ_COMMITTED") -> Iterator[Connection]:
+        if self._closed:
+            raise LedgerError(f"the ledger {self._location} cannot be used: it is closed; open it again.")
+        if os.getpid() != self._process:
+            raise ArgumentError("this ledger was opened by the parent of this process; open it again in each process.")
+        if getattr(self._open, "connection", None) is not None:
+            raise ArgumentError("a ledger cannot be changed from inside one of its own transactions.")
+        with self._errors():
+            connection = self._taken()
+        try:
+            connection.isolation_level = self._psycopg.IsolationLevel[isolation]
+            with self._errors():
+                self._rows(
+                    connection,
+                    "SELECT set_config('search_path', :namespace, true), set_config('synchronous_commit', 'on', true), "
+                    "set_config('lock_timeout', :limit, true)",
+                    {"namespace": NAMESPACE, "limit": f"{int(LOCK_SECONDS * 1000)}ms"},
+                )
+            yield connection
+            with self._errors():
+                connection.commit()
+        finally:
+            self._given_back(connection)
+
+    @contextmanager
+    def _current(self, connection: Connection) -> Iterator[None]:
+        self._open.connection = connection
+        try:
+            yield
+        finally:
+            self._open.connection = None
+
+    def _take_lock(self, connection: Connection, dataset: str) -> None:
+        # An advisory lock has 64 bits: data sets whose hashes agree only wait for each other.
+        digest = hashlib.sha256(b"pkdp ledger:" + dataset.encode()).digest()
+        lock = {"lock": int.from_bytes(digest[:8], "big", signed=True)}
+        with self._errors():
+            if self._rows(connection, "SELECT pg_try_advisory_xact_lock(:lock)", lock) == [(True,)]:
+                return
+            self._wait_for_lock(connection, lock)
+
+    def _wait_for_lock(self, connection: Connection, lock: dict[str, Any]) -> None:
+        """Wait for an advisory lock, little by little: who waits can be told to stop."""
+        deadline = time.monotonic() + LOCK_SECONDS
+        limits = [min(WAIT_SECONDS, LOCK_SECONDS), LOCK_SECONDS]
+        wait, usual = (f"SET LOCAL lock_timeout = '{int(seconds * 1000)}ms'" for seconds in limits)
+        while True:
+            try:
+                # A savepoint: a try that times out leaves the transaction as it was.
+                with connection.transaction():
+                    self._rows(connection, wait, {})
+                    self._rows(connection, "SELECT pg_advisory_xact_lock(:lock)", lock)
+                    self._rows(connection, usual, {})
+                return
+            except self._psycopg.errors.LockNotAvailable:
+                if time.monotonic() >= deadline:
+                    raise
+            waiting()
+
+    @staticmethod
+    def _rows(connection: Connection, sql: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
+        cursor = connection.execute(_statement(sql), parameters)
+        return cursor.fetchall() if cursor.description else []
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Turn psycopg's errors into ours, without the statement, its values or a password."""
+        try:
+            yield
+        except self._psycopg.Error as error:
+            lost = not error.sqlstate and isinstance(error, self._psycopg.OperationalError)
+            self._refuse(error, error.sqlstate or "", lost=lost)
+        except (OverflowError, UnicodeError):  # psycopg's own words quote what it was given
+            _raise_alone(
+                LedgerError(
+                    f"the ledger {self._location} cannot hold what it was given: a text that is not valid Unicode, or "
+                    "a number too large."
+                )
+            )
+
+    def _refuse(self, error: BaseException, state: str, *, lost: bool) -> NoReturn:
+        said = str(error).strip().partition("\n")[0].rstrip(".")
+        for secret in self._secrets:
+            said = said.replace(secret, "***")
+        start = f"the ledger {self._location} "
+        if state == LOCKED:
+            _raise_alone(
+                TemporaryError(start + "is locked by another process; this call changed nothing: try again later.")
+            )
+        trouble, said = trouble_of(state, said, lost=lost), _QUOTED.sub('"***"', said)
+        if trouble == "passing":
+            _raise_alone(
+                TemporaryError(
+                    f"{start}cannot be reached: {said}. Run again later: what this call charged, if anything, is "
+                    "charged once."
+                )
+            )
+        fix = _FIXES.get(trouble) or _FIXES.get(state) or _FIXES.get(state[:2], "")
+        _raise_alone(LedgerError(f"{start}cannot be used: {said}.{fix}"))
+
+
+def _raise_alone(error: PkdpError) -> NoReturn:
+    """Raise an error that does not carry the driver's own, whose words may quote values or a password."""
+    try:
+        raise error
+    except PkdpError:
+        error.__context__ = None
+        raise
+
+
+@functools.lru_cache(maxsize=512)
+def _statement(sql: str) -> bytes:
+    """Return a statement with psycopg's placeholders."""
+    return re.sub(r"(?<![:\w]):([a-z_]\w*)", r"%(\1)s", sql.replace("%", "%%")).encode()
+
+
+_FIXES = {
+    "42501": " Grant its user the right to use and create in the schema pkdp.",
+    "25006": " The server is read-only, a standby perhaps: connect to the primary.",
+    "53": " The server has run out of room: make room. The same call, run again, continues where this one stopped.",
+    "23": " It refuses the entry: it was changed by something else, or the entry is malformed. This call changed "
+    "nothing; check the ledger with verify().",
+    "refused": " Check user, password and database.",
+    "malformed": " Correct its URL, or the environment variables that libpq reads.",
+    "42": " Its tables are not those it was made with; restore it from a backup.",
+    "XX": " It is damaged: restore it from a backup, and check it with verify(head=…) and a head that a release names.",
+}

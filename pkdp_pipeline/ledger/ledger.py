@@ -8,19 +8,18 @@ from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.certificates.target import Asked, read_target
+from pkdp_pipeline.certificates.release_certificate import Asked, read_target
 from pkdp_pipeline.errors import ArgumentError, TemporaryError
 from pkdp_pipeline.ledger.admission import Admission, least_admission
 from pkdp_pipeline.ledger.chain import GENESIS, Terms, given
 from pkdp_pipeline.ledger.charging import Charging, Outside, Run, check_recertified, name_others
 from pkdp_pipeline.ledger.database import Database
-from pkdp_pipeline.ledger.records import Records, open_database
+from pkdp_pipeline.ledger.records import Records, open_database, verify_chain
 from pkdp_pipeline.ledger.rows import Entry, Reservation, Row
 from pkdp_pipeline.ledger.totals import LedgerTotals
-from pkdp_pipeline.ledger.verification import verify
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.context import Facts
-from pkdp_pipeline.model.spelling import dataset_name
+from pkdp_pipeline.model.period import dataset_name
 from pkdp_pipeline.plugins import view
 
 if TYPE_CHECKING:
@@ -393,7 +392,7 @@ class Ledger:
         """
         if head is not None and (not isinstance(head, str) or len(head) != len(GENESIS)):
             raise ArgumentError("head must be a hash of 64 hexadecimal digits, as Ledger.head returns it.")
-        verify(self.records, head=head and head.lower(), contents=contents)
+        verify_chain(self.records, head=head and head.lower(), contents=contents)
 
     def _check_own(self, given: Entry) -> None:
         if given.dataset != self.dataset:

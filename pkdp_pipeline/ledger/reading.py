@@ -18,8 +18,8 @@ from pkdp_pipeline.ledger.database import Database, NoLedgerError
 from pkdp_pipeline.ledger.records import Records, open_database
 from pkdp_pipeline.ledger.rows import unit_text
 from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
-from pkdp_pipeline.model import VERSION
-from pkdp_pipeline.model.spelling import folded
+from pkdp_pipeline.model.period import folded
+from pkdp_pipeline.schemas import VERSION
 
 
 def is_begun(location: str) -> bool:

@@ -20,8 +20,7 @@ from pkdp_pipeline.ledger.chain import Event, Terms
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.context import Facts
 from pkdp_pipeline.model.mechanisms import Kind, mechanism_from_dict
-from pkdp_pipeline.model.period import Period
-from pkdp_pipeline.model.spelling import folded
+from pkdp_pipeline.model.period import Period, folded
 
 if TYPE_CHECKING:
     from pkdp_pipeline.model.evidence import Evidence

@@ -24,12 +24,10 @@ from pkdp_pipeline.ledger.rows import Entry, Row, counted, unit_text
 from pkdp_pipeline.model.columns import EachRow
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.evidence import SamePeople
-from pkdp_pipeline.model.mechanisms import GeometricNoise, noised_below
-from pkdp_pipeline.model.noise import SMALLEST_EPSILON, noise_scale
-from pkdp_pipeline.theorems import WorstCase
-from pkdp_pipeline.theorems.beside_leakage import WorstBesidePrivate
-from pkdp_pipeline.theorems.rounding import float_above
-from pkdp_pipeline.theorems.worst_case import NoiseCurve, SumCurve
+from pkdp_pipeline.model.mechanisms import SMALLEST_EPSILON, GeometricNoise, noise_scale, noised_below
+from pkdp_pipeline.theorems.bound import WorstCase
+from pkdp_pipeline.theorems.numerics import float_above
+from pkdp_pipeline.theorems.worst_case import NoiseCurve, SumCurve, WorstBesidePrivate
 
 _SHARE_WITH_MARGIN = 1.0 - 1e-3
 """A total within this share of a budget's ε leaves more room than rounding on a grid takes (0.05 %)."""

@@ -16,8 +16,7 @@ from itertools import pairwise, product
 from typing import Any, Final, Literal, get_args
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.predicate import Condition
-from pkdp_pipeline.model.query import from_query
+from pkdp_pipeline.model.predicate import Condition, from_query
 from pkdp_pipeline.model.wording import listed
 
 Calendar = Literal["week", "month", "quarter", "year"]

@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import Any
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.arguments import RARE, check_types, choice, known_fields, written
 from pkdp_pipeline.model.mechanisms import (
     NOISELESS,
     Kind,
@@ -20,6 +19,7 @@ from pkdp_pipeline.model.mechanisms import (
     mechanism_to_dict,
 )
 from pkdp_pipeline.model.period import Period
+from pkdp_pipeline.model.wording import RARE, check_types, choice, known_fields, written
 
 _OPTIONAL_FIELDS = ("table", "time_zone")
 

@@ -11,7 +11,7 @@ from itertools import groupby, pairwise
 from typing import Any, ClassVar, Literal, get_args
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.arguments import RARE, choice, whole_number, written
+from pkdp_pipeline.model.wording import RARE, choice, whole_number, written
 from pkdp_pipeline.plugins import view
 
 Mode = Literal["nearest", "down", "midpoint"]

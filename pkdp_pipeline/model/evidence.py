@@ -13,8 +13,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.arguments import choice, known_fields, loss, probability, whole_number
-from pkdp_pipeline.model.wording import Speech, Worded
+from pkdp_pipeline.model.wording import Speech, Worded, choice, known_fields, loss, probability, whole_number
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ import pandas as pd
 
 from pkdp_pipeline.certificates.sentences import suppression
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.arguments import whole_number
 from pkdp_pipeline.model.columns import check_columns
 from pkdp_pipeline.model.display import Bands
 from pkdp_pipeline.model.keys import Key, canonical_key, kind_of_dtype
@@ -28,11 +27,12 @@ from pkdp_pipeline.model.mechanisms import (
     cell_noise,
     cells_per_unit,
     key_columns,
+    mean_absolute,
     noised_below,
 )
-from pkdp_pipeline.model.noise import mean_absolute
 from pkdp_pipeline.model.question import column_names
-from pkdp_pipeline.theorems.rounding import float_above, float_below
+from pkdp_pipeline.model.wording import whole_number
+from pkdp_pipeline.theorems.numerics import float_above, float_below
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

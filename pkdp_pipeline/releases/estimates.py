@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.arguments import positive_real
 from pkdp_pipeline.model.columns import check_columns
 from pkdp_pipeline.model.context import Context, one_reading
 from pkdp_pipeline.model.keys import Key, canonical_key
 from pkdp_pipeline.model.mechanisms import Mechanism, Sum, cell_noise, key_columns, noised_below
+from pkdp_pipeline.model.wording import positive_real
 from pkdp_pipeline.releases.derived import (
     NOBODY,
     by_names,
@@ -30,7 +30,7 @@ from pkdp_pipeline.releases.derived import (
     people_in_cells,
     rollup,
 )
-from pkdp_pipeline.theorems.rounding import float_above, float_below
+from pkdp_pipeline.theorems.numerics import float_above, float_below
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate

@@ -18,20 +18,20 @@ from pkdp_pipeline.engines import CellCounts, Tally, Units, engine_for
 from pkdp_pipeline.errors import ArgumentError, InputCheckError, PkdpError
 from pkdp_pipeline.model.columns import group_order
 from pkdp_pipeline.model.display import Bands, Display, Rounding
-from pkdp_pipeline.model.finer import shown_coarser
 from pkdp_pipeline.model.keys import Domain, canonical_key, kind_of_dtype, published_keys
 from pkdp_pipeline.model.mechanisms import (
     Count,
     GeometricNoise,
     Mechanism,
+    check_noise,
     key_columns,
+    noise_scale,
     noised_below,
     sensitivity,
     value_column,
     value_columns,
 )
-from pkdp_pipeline.model.noise import check_noise, noise_scale
-from pkdp_pipeline.model.question import Question
+from pkdp_pipeline.model.question import Question, shown_coarser
 
 Answer = TypeVar("Answer")
 

@@ -9,15 +9,20 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.certificates import target as targets
-from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, attacker_of, certify
-from pkdp_pipeline.certificates.target import Asked, Target, read_target
+from pkdp_pipeline.certificates import release_certificate
+from pkdp_pipeline.certificates.release_certificate import (
+    Asked,
+    ReleaseCertificate,
+    Target,
+    attacker_of,
+    certify,
+    read_target,
+)
 from pkdp_pipeline.errors import REFUSED, ArgumentError, LedgerError, PkdpError, TemporaryError, exit_code
 from pkdp_pipeline.model.attacker import AttackerModel, beside_groups
 from pkdp_pipeline.model.context import Context
-from pkdp_pipeline.model.finer import determines
 from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, Protects, Sum
-from pkdp_pipeline.model.question import Question
+from pkdp_pipeline.model.question import Question, determines
 from pkdp_pipeline.releases.public_table import Counted, count_units, public_table, shown_again
 from pkdp_pipeline.releases.release import Release
 
@@ -238,7 +243,7 @@ class Publication:
             attacker=self.attacker if claims else self.attacker.against_anyone(),
             protects=self.question.protects,
             context=context,
-            target=targets.DEFAULT if target == "default" else target,
+            target=release_certificate.DEFAULT_TARGET if target == "default" else target,
             cells=len(domain.cells) if domain is not None else 1 if summed and not by else None,
         )
 

@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError, ConfigError
-from pkdp_pipeline.ledger.parquet_sizes import MAX_ROWS
-from pkdp_pipeline.ledger.sealed import Sealed, opened, parquet_bytes
-from pkdp_pipeline.model.arguments import whole_number
+from pkdp_pipeline.ledger.sealed import MAX_ROWS, Sealed, opened, parquet_bytes
 from pkdp_pipeline.model.mechanisms import Histogram, key_columns, value_column
-from pkdp_pipeline.model.spelling import key_text
-from pkdp_pipeline.model.wording import fitting, rounded_up
+from pkdp_pipeline.model.period import key_text
+from pkdp_pipeline.model.wording import fitting, rounded_up, whole_number
 from pkdp_pipeline.plugins import view
 from pkdp_pipeline.releases.derivations import Derivations
 

@@ -13,7 +13,10 @@ from typing import Any
 
 from pkdp_pipeline.errors import ArgumentError
 
-__all__ = ["field_texts", "schema", "schema_file", "schema_names"]
+__all__ = ["VERSION", "field_texts", "schema", "schema_file", "schema_names"]
+
+#: The version of the library, as written into certificates.
+VERSION = "0.3.0"
 
 _FOLDER = Path(__file__).parent
 _SUFFIX = ".json"

@@ -27,8 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pkdp_pipeline.theorems.binomial_tails import anchored_weights
-from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, Whole, kept
+from pkdp_pipeline.theorems.numerics import TINY, UNIT, Array, Whole, anchored_weights, kept
 
 
 class Kernel(ABC):

@@ -9,8 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from pkdp_pipeline.theorems.bound import Bound
-from pkdp_pipeline.theorems.inversion import chord, invert
-from pkdp_pipeline.theorems.rounding import TINY, Array, Whole
+from pkdp_pipeline.theorems.numerics import TINY, Array, Whole, chord, invert
 from pkdp_pipeline.theorems.tilted_inversion import MAX_PEOPLE, TwoCoinTails, inverted
 
 Blocks = tuple[Whole, Whole, Whole]

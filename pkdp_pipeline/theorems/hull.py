@@ -8,9 +8,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from pkdp_pipeline.theorems.bound import Bound, Guarantee, coarsest
-from pkdp_pipeline.theorems.losses import DROPPED_MASS, GRID_ROUNDING, Atoms, Losses
-from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array
+from pkdp_pipeline.theorems.bound import DROPPED_MASS, GRID_ROUNDING, Atoms, Bound, Guarantee, Losses, coarsest
+from pkdp_pipeline.theorems.numerics import TINY, UNIT, Array
 from pkdp_pipeline.theorems.thresholding import Threshold
 from pkdp_pipeline.theorems.waiting_pair import Pair, mixed, product_above, waiting_pair
 

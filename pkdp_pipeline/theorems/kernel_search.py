@@ -22,8 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pkdp_pipeline.theorems.channel import UNDERFLOW_MASS, Kernel, bernstein, coin_law
-from pkdp_pipeline.theorems.inversion import Optimum
-from pkdp_pipeline.theorems.rounding import UNIT, Array, Whole, kept
+from pkdp_pipeline.theorems.numerics import UNIT, Array, Optimum, Whole, kept
 
 _MAX_EPSILON = 600.0
 """At larger ε what counts left out may tell, times e^ε, is more than all."""

@@ -25,19 +25,24 @@ from typing import NamedTuple
 import flint
 import numpy as np
 
-from pkdp_pipeline.theorems.binomial_tails import (
+from pkdp_pipeline.theorems.numerics import (
     MAX_LEFT_EPSILON,
     MAX_RIGHT_EPSILON,
+    TINY,
+    UNIT,
+    Array,
+    Optimum,
+    Whole,
     anchored_weights,
+    ball_above,
     binomial_below,
+    kept,
     likely_counts,
     odds_against,
     precision,
     weights_below,
     whole_part,
 )
-from pkdp_pipeline.theorems.inversion import Optimum
-from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, Whole, ball_above, kept
 
 SLACK = 1e-3
 """Blocks are divided until none exceeds the best number found by more than this, relatively."""

@@ -20,12 +20,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from pkdp_pipeline.theorems.binomial_tails import binomial_weights
 from pkdp_pipeline.theorems.bound import Bound
 from pkdp_pipeline.theorems.channel import ExactFromK, Kernel, Mixed
-from pkdp_pipeline.theorems.inversion import Optimum, chord, invert
 from pkdp_pipeline.theorems.kernel_search import Coins, KernelSearch, exponent_of, supremum
-from pkdp_pipeline.theorems.rounding import EVALUATED, UNIT, Array, kept
+from pkdp_pipeline.theorems.numerics import EVALUATED, UNIT, Array, Optimum, binomial_weights, chord, invert, kept
 from pkdp_pipeline.theorems.thresholding import Threshold
 from pkdp_pipeline.theorems.worst_case import SAMPLER_LEEWAY, NoiseCurve
 

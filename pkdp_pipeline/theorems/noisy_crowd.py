@@ -13,16 +13,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from pkdp_pipeline.theorems.binomial_tails import MIN_P
-from pkdp_pipeline.theorems.bound import Bound
+from pkdp_pipeline.theorems.bound import Atoms, Bound
 from pkdp_pipeline.theorems.channel import Channel, Kernel, noised
 from pkdp_pipeline.theorems.hull import TwoCells, hull_atoms
-from pkdp_pipeline.theorems.inversion import invert
 from pkdp_pipeline.theorems.kernel_search import Coins, KernelSearch
-from pkdp_pipeline.theorems.losses import Atoms
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
+from pkdp_pipeline.theorems.numerics import MIN_P, UNIT, Array, Whole, invert
 from pkdp_pipeline.theorems.reached import Attained
-from pkdp_pipeline.theorems.rounding import UNIT, Array, Whole
 from pkdp_pipeline.theorems.waiting_pair import crowds_reach
 
 SLACK = 3e-3

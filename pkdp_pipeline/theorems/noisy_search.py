@@ -7,12 +7,10 @@ from functools import partial
 
 import numpy as np
 
-from pkdp_pipeline.theorems import noisy_blocks, noisy_divergences
+from pkdp_pipeline.theorems import noisy_blocks
 from pkdp_pipeline.theorems.channel import Channel, ends_of, rows_of
-from pkdp_pipeline.theorems.inversion import Optimum
-from pkdp_pipeline.theorems.noisy_blocks import Blocks
-from pkdp_pipeline.theorems.noisy_divergences import Divergences
-from pkdp_pipeline.theorems.rounding import TINY, Array, Whole
+from pkdp_pipeline.theorems.noisy_blocks import Blocks, Divergences
+from pkdp_pipeline.theorems.numerics import TINY, Array, Optimum, Whole
 
 SLACK = 0.001
 """Blocks of coins of one kind are divided until none exceeds the best attacker by more than this, relatively."""
@@ -357,7 +355,7 @@ class NoisySearch:
             if from_ends:
                 possible = np.flatnonzero(lasts >= least)
                 rows = blocks.column[possible], np.maximum(firsts, least)[possible], lasts[possible]
-                of = partial(noisy_divergences.between, part, *rows)
+                of = partial(noisy_blocks.between_columns, part, *rows)
             else:
                 bounds[(firsts < least) & (least <= lasts)] = np.inf
                 possible = np.flatnonzero(firsts >= least)

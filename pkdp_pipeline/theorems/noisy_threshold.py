@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pkdp_pipeline.theorems.binomial_tails import binomial_weights, left_tails, right_tails, weights_below
 from pkdp_pipeline.theorems.bound import Bound, Largest
 from pkdp_pipeline.theorems.channel import MAX_NOISY_VALUES, UNDERFLOW_MASS, Channel, row_of
-from pkdp_pipeline.theorems.inversion import Optimum, highest, invert
 from pkdp_pipeline.theorems.noisy_search import (
     NEGLIGIBLE_DELTA,
     NEGLIGIBLE_DELTA_IN_BOX,
@@ -21,7 +19,20 @@ from pkdp_pipeline.theorems.noisy_search import (
     NoisySearch,
     ladder,
 )
-from pkdp_pipeline.theorems.rounding import EVALUATED, TINY, Array, Whole, kept
+from pkdp_pipeline.theorems.numerics import (
+    EVALUATED,
+    TINY,
+    Array,
+    Optimum,
+    Whole,
+    binomial_weights,
+    highest,
+    invert,
+    kept,
+    left_tails,
+    right_tails,
+    weights_below,
+)
 from pkdp_pipeline.theorems.thresholding import Threshold
 from pkdp_pipeline.theorems.waiting_pair import Pair
 from pkdp_pipeline.theorems.worst_case import NoiseCurve

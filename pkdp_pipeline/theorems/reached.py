@@ -9,12 +9,11 @@ from itertools import product
 
 import numpy as np
 
-from pkdp_pipeline.theorems.binomial_tails import binomial_weights
 from pkdp_pipeline.theorems.bound import Bound
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
 from pkdp_pipeline.theorems.channel import Channel, bernstein
-from pkdp_pipeline.theorems.rounding import TINY, Array, Whole
-from pkdp_pipeline.theorems.two_looks import lives_of, noise_of
+from pkdp_pipeline.theorems.noisy_between import lives_of, noise_of
+from pkdp_pipeline.theorems.numerics import TINY, Array, Whole, binomial_weights
 
 _MAX_PEOPLE = 600
 """Attackers with more unknown people than this are not tried."""

@@ -14,12 +14,12 @@ from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Protects
 from pkdp_pipeline.model.wording import Worded
 from pkdp_pipeline.theorems import words
 from pkdp_pipeline.theorems.bound import MAX_NOISE, PAPER, Applied, Theorem
-from pkdp_pipeline.theorems.box_rules import IN_A_BOX, behind_noise
+from pkdp_pipeline.theorems.boxed_threshold import IN_A_BOX, behind_noise
 from pkdp_pipeline.theorems.noisy_between import MIN_ENUMERATED_NOISE, NoisyBetween, enough_people
 from pkdp_pipeline.theorems.noisy_crowd import NoisyTwoCells, ReachedThroughAbsence
 from pkdp_pipeline.theorems.noisy_threshold import MAX_KNOWN
+from pkdp_pipeline.theorems.numerics import ball_above, ball_below
 from pkdp_pipeline.theorems.reached import ReachedBetween
-from pkdp_pipeline.theorems.rounding import ball_above, ball_below
 from pkdp_pipeline.theorems.sampled import SAMPLED
 from pkdp_pipeline.theorems.thresholding import Threshold, Thresholding, ValueThroughAbsence
 from pkdp_pipeline.theorems.without_suppression import TOLD_ABSENT, WITHOUT_A_THRESHOLD, noised_below_records

@@ -22,10 +22,9 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Protects, cells_per_unit, noised_below
 from pkdp_pipeline.model.wording import ELSEWHERE, Protection
 from pkdp_pipeline.theorems import words
-from pkdp_pipeline.theorems.binomial_tails import left_tails, right_tails
 from pkdp_pipeline.theorems.bound import Applied, Bound, Derived, Theorem
 from pkdp_pipeline.theorems.hull import hull_pair
-from pkdp_pipeline.theorems.rounding import UNIT, Array, lowered, raised
+from pkdp_pipeline.theorems.numerics import UNIT, Array, left_tails, lowered, raised, right_tails
 from pkdp_pipeline.theorems.thresholding import Thresholding
 from pkdp_pipeline.theorems.waiting_pair import Pair, product_above, waiting_pair
 from pkdp_pipeline.theorems.without_suppression import exact_from_k

@@ -11,9 +11,8 @@ from typing import Any
 import flint
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.attacker import AttackerModel, Leakage, Lives
 from pkdp_pipeline.model.evidence import OncePerUnit
-from pkdp_pipeline.model.leakage import Leakage, Lives
 from pkdp_pipeline.model.mechanisms import (
     Count,
     Histogram,
@@ -27,13 +26,19 @@ from pkdp_pipeline.model.mechanisms import (
     without_display,
 )
 from pkdp_pipeline.model.wording import Worded
-from pkdp_pipeline.theorems.beside_leakage import BesidePrivate, GivenDependent, Leaked, WorstBesidePrivate
 from pkdp_pipeline.theorems.bound import LEAKAGE_PAPER, PAPER, Applied, Bound, Theorem, WorstCase
+from pkdp_pipeline.theorems.numerics import ball_above
 from pkdp_pipeline.theorems.reached import Reached
-from pkdp_pipeline.theorems.rounding import ball_above
 from pkdp_pipeline.theorems.rules import RECORDS
 from pkdp_pipeline.theorems.words import NOISE, RULES, counting
-from pkdp_pipeline.theorems.worst_case import NoiseCurve, SumCurve
+from pkdp_pipeline.theorems.worst_case import (
+    BesidePrivate,
+    GivenDependent,
+    Leaked,
+    NoiseCurve,
+    SumCurve,
+    WorstBesidePrivate,
+)
 
 _DWORK = '; sharpens Theorems 4 and 5 of C. Dwork, "Differential privacy", ICALP 2006'
 _RULES = (

@@ -9,18 +9,28 @@ import flint
 import numpy as np
 
 from pkdp_pipeline.model.mechanisms import Protects
-from pkdp_pipeline.theorems.binomial_tails import MIN_P, left_tails, right_tails
-from pkdp_pipeline.theorems.bound import Bound
-from pkdp_pipeline.theorems.inversion import Optimum, invert
-from pkdp_pipeline.theorems.losses import EnvelopeLosses, Losses, ProductLosses, waiting_losses
+from pkdp_pipeline.theorems.bound import Bound, EnvelopeLosses, Losses, ProductLosses, waiting_losses
 from pkdp_pipeline.theorems.merely_known import SLACK, passive_optimum
-from pkdp_pipeline.theorems.one_crowd import BLOCK_SLACK, crowd_alone, one_crowd_tells
-from pkdp_pipeline.theorems.rounding import EVALUATED, UNIT, Array, ball_above, evaluated
+from pkdp_pipeline.theorems.numerics import (
+    EVALUATED,
+    MIN_P,
+    UNIT,
+    Array,
+    Optimum,
+    ball_above,
+    evaluated,
+    invert,
+    left_tails,
+    right_tails,
+)
 from pkdp_pipeline.theorems.waiting_pair import (
+    BLOCK_SLACK,
     MAX_BUDGET,
     Pair,
     averaged_pair,
+    crowd_alone,
     crowds_reach,
+    one_crowd_tells,
     product_above,
     waiting_pair,
 )
@@ -90,7 +100,7 @@ class Thresholding(Threshold):
 
     *Guarantee*: the certified side is never below the hockey-stick divergence, in either direction, of any
     declared attacker. It is attained, beside people merely known within 0.1 %. *Rounding*: outward, see
-    `pkdp_pipeline.theorems.binomial_tails`. *Source*: `docs/mathematics.md`, theorem A; it replaces
+    `pkdp_pipeline.theorems.numerics`. *Source*: `docs/mathematics.md`, theorem A; it replaces
     Theorem 4 and Proposition 8 of Desfontaines et al.
     """
 

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pkdp_pipeline.theorems.inversion import first_offset
-from pkdp_pipeline.theorems.rounding import UNIT, Array, Decided
+from pkdp_pipeline.theorems.numerics import UNIT, Array, Decided, first_offset
 
 MAX_PEOPLE = 2**34
 """More unknown people than this are not looked at; fewer is sound."""

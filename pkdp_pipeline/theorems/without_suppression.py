@@ -19,16 +19,15 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, noised_below
 from pkdp_pipeline.model.wording import Worded
 from pkdp_pipeline.theorems import words
-from pkdp_pipeline.theorems.binomial_tails import binomial_below, binomial_weights
 from pkdp_pipeline.theorems.bound import MAX_NOISE, PAPER, Applied, Bound, Largest, Theorem
 from pkdp_pipeline.theorems.counting import Counting, Uncertain
 from pkdp_pipeline.theorems.hull import TwoCells
 from pkdp_pipeline.theorems.noised_below import NoisedBelow
+from pkdp_pipeline.theorems.noisy_between import MAX_LOOKED_AT, brackets_of
+from pkdp_pipeline.theorems.numerics import UNIT, Array, Whole, binomial_below, binomial_weights, float_below
 from pkdp_pipeline.theorems.reached import ReachedBesideOthers, ReachedBetween
-from pkdp_pipeline.theorems.rounding import UNIT, Array, Whole, float_below
 from pkdp_pipeline.theorems.thresholding import Threshold
 from pkdp_pipeline.theorems.tilted_inversion import TwoCoinTails
-from pkdp_pipeline.theorems.two_looks import MAX_LOOKED_AT, brackets_of
 
 
 def _which_option(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:

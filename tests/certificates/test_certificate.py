@@ -15,7 +15,7 @@ from thorough import few, thinned
 import pkdp_pipeline as pkdp
 from pkdp_pipeline import ArgumentError, AttackerModel, Certificate, Count, GeometricNoise, Histogram, certify
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
-from pkdp_pipeline.model import VERSION
+from pkdp_pipeline.schemas import VERSION
 
 NOISE = GeometricNoise(0.5)
 MADE = {

@@ -24,7 +24,7 @@ from pkdp_pipeline.jobs import load_job
 from pkdp_pipeline.ledger.chain import Terms, json_text
 from pkdp_pipeline.model.context import Facts
 from pkdp_pipeline.schemas import schema, schema_names
-from pkdp_pipeline.theorems import THEOREMS
+from pkdp_pipeline.theorems.theorems import THEOREMS
 
 ROOT = Path(__file__).parents[2]
 FROZEN = ROOT / "tests" / "data" / "frozen"

@@ -14,7 +14,7 @@ from pkdp_pipeline import AttackerModel, Count, GeometricNoise, Histogram, Indep
 from pkdp_pipeline.certificates.sentences import against, assumptions, suppression
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.wording import rounded_up
-from pkdp_pipeline.theorems import THEOREMS
+from pkdp_pipeline.theorems.theorems import THEOREMS
 
 FULL = AttackerModel(p_max=0.1, p_min=0.05, p_max_between=0.7, unknown=200)
 ANYONE = {"noise", "noise_beside_leakage", "leaked", "sums"}

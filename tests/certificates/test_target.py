@@ -13,8 +13,8 @@ import pytest
 from thorough import one_in, thinned
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.certificates import target as module
-from pkdp_pipeline.certificates.target import Target
+from pkdp_pipeline.certificates import release_certificate as module
+from pkdp_pipeline.certificates.release_certificate import Target
 from pkdp_pipeline.errors import ArgumentError, ConfigError, NotCertifiableError
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
@@ -68,7 +68,7 @@ def test_nothing_is_advised_where_nothing_reaches_the_target():
 
 
 def test_by_default_a_release_has_an_epsilon_at_one_in_a_million():
-    assert module.DEFAULT == pkdp.Target() == pkdp.Target(None, 1e-6)
+    assert module.DEFAULT_TARGET == pkdp.Target() == pkdp.Target(None, 1e-6)
     message = refusal(lambda: FRAME.pkdp.histogram("c", k=5, **ASKED))
     least = rounded_up(pkdp.certify(Histogram(k=5), ATTACKER).delta(1.0))
     assert f"no epsilon reaches the target, delta = 1e-6; at epsilon = 1 it has delta = {least}" in message

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from pkdp_pipeline import errors
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.ledger import database
-from pkdp_pipeline.theorems import THEOREMS
+from pkdp_pipeline.theorems.theorems import THEOREMS
 
 pytestmark = pytest.mark.default_target
 

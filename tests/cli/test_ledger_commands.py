@@ -22,12 +22,12 @@ from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.release_certificate import release_certificate
-from pkdp_pipeline.cli import ledger_commands
+from pkdp_pipeline.cli import job_commands as ledger_commands
 from pkdp_pipeline.cli import main as cli
-from pkdp_pipeline.extras.report.ledger.registry import number, quoted
+from pkdp_pipeline.extras.report.ledger.explaining import number, quoted
 from pkdp_pipeline.ledger import Ledger, database
 from pkdp_pipeline.ledger.chain import json_text
-from pkdp_pipeline.ledger.words import amount
+from pkdp_pipeline.ledger.history import amount
 from pkdp_pipeline.model.context import Context, Facts
 from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.releases.release import Release

@@ -22,7 +22,7 @@ from pkdp_pipeline.extras.assurance.attacks.days import releases_in
 from pkdp_pipeline.extras.assurance.attacks.schedules import worst_schedules
 from pkdp_pipeline.extras.assurance.verification import verify
 from pkdp_pipeline.schemas import schema as pkdp_schema
-from pkdp_pipeline.theorems.rounding import sum_above
+from pkdp_pipeline.theorems.numerics import sum_above
 
 ANYONE = pkdp.AttackerModel()
 

@@ -16,9 +16,9 @@ from thorough import few
 
 from pkdp_pipeline.composition.convolution import Convolved
 from pkdp_pipeline.composition.loss_laws import Directions, GridLaw, directions, on_grid
+from pkdp_pipeline.theorems.bound import NoiseLosses, PairLosses
 from pkdp_pipeline.theorems.counting import Counting
 from pkdp_pipeline.theorems.hull import ProfileLosses
-from pkdp_pipeline.theorems.losses import NoiseLosses, PairLosses
 from pkdp_pipeline.theorems.thresholding import Thresholding, ValueThroughAbsence
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 

@@ -15,10 +15,10 @@ from thorough import few, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.composition.loss_laws import directions, envelope, on_grid, product, profile_at, split
-from pkdp_pipeline.theorems.binomial_tails import binomial_weights, left_tails, right_tails
+from pkdp_pipeline.theorems.bound import EnvelopeLosses, NoiseLosses, PairLosses, ProductLosses
 from pkdp_pipeline.theorems.counting import Counting
 from pkdp_pipeline.theorems.hull import ProfileLosses
-from pkdp_pipeline.theorems.losses import EnvelopeLosses, NoiseLosses, PairLosses, ProductLosses
+from pkdp_pipeline.theorems.numerics import binomial_weights, left_tails, right_tails
 from pkdp_pipeline.theorems.thresholding import Thresholding, ValueThroughAbsence
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 

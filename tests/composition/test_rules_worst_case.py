@@ -16,7 +16,7 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.theory.bounded_leakage import advanced_composition
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.evidence import BoundedParticipation
-from pkdp_pipeline.theorems.rounding import sum_above
+from pkdp_pipeline.theorems.numerics import sum_above
 
 
 def noised(epsilon, protects="presence", k=None, release=None):

@@ -24,7 +24,7 @@ from pkdp_pipeline.composition.score_attack import (
     scores_of_count,
 )
 from pkdp_pipeline.composition.tilted_transform import Factor
-from pkdp_pipeline.theorems.inversion import smallest_epsilon
+from pkdp_pipeline.theorems.numerics import smallest_epsilon
 from pkdp_pipeline.theorems.thresholding import Thresholding
 from pkdp_pipeline.theorems.waiting_pair import waiting_pair
 

@@ -18,13 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from thorough import examples, few, spread, thinned
 
+from pkdp_pipeline import engines as engine_question
 from pkdp_pipeline.engines import ENGINES, Selection, engine_for, rows
-from pkdp_pipeline.engines import question as engine_question
-from pkdp_pipeline.engines.question import guarded as told_by_duckdb
+from pkdp_pipeline.engines import guarded as told_by_duckdb
 from pkdp_pipeline.engines.relation_engine import predicate_sql
 from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
 from pkdp_pipeline.model.keys import canonical_key
-from pkdp_pipeline.model.query import from_query
+from pkdp_pipeline.model.predicate import from_query
 
 RULES = ("error", "most_frequent", "first", "hash")
 TEXTS = st.sampled_from([None, "", "a", "b", "é", "a'b"])

@@ -13,9 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from thorough import thinned
 
-from pkdp_pipeline.engines import engine_for
+from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine
-from pkdp_pipeline.engines.question import Selection
 from pkdp_pipeline.errors import ArgumentError, PkdpError
 from pkdp_pipeline.model.keys import canonical_key
 

@@ -21,7 +21,7 @@ from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.model.keys import canonical_key
-from pkdp_pipeline.model.query import from_query
+from pkdp_pipeline.model.predicate import from_query
 
 COLUMNS = ["p", "q", "c 1", 'd"2', "o"]
 SCHEMA = {"p": pl.String, "q": pl.Int64, "c 1": pl.String, 'd"2': pl.Int64, "o": pl.Int64}

@@ -12,7 +12,7 @@ from thorough import spread, thinned
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.query import from_query
+from pkdp_pipeline.model.predicate import from_query
 
 ATTACKER = pkdp.AttackerModel(p_max=0.1)
 TIMES = ["DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"]

@@ -18,7 +18,7 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.engines.period_engine import OnePeriod
 from pkdp_pipeline.errors import ConfigError, DifferencingError, InputCheckError
-from pkdp_pipeline.extras.connect.spark_engine import SparkPeriods
+from pkdp_pipeline.extras.connect.spark import SparkPeriods
 from pkdp_pipeline.model.keys import canonical_key
 from pkdp_pipeline.model.predicate import Condition
 
@@ -264,7 +264,7 @@ def test_a_job_over_instants_cuts_days_on_the_clocks_of_its_zone(spark, tmp_path
 
 
 def coded(frame, unit=("person",), by=("town",)):
-    from pkdp_pipeline.extras.connect.spark_engine import _by_code
+    from pkdp_pipeline.extras.connect.spark import _by_code
 
     columns = [f"{name} AS u{i}" for i, name in enumerate(unit)] + [f"{name} AS b{i}" for i, name in enumerate(by)]
     return _by_code(frame.selectExpr(*columns), units=len(unit), keys=len(by))

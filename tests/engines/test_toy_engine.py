@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.engines import CellCounts, Tally, Units, question
+from pkdp_pipeline import engines as question
+from pkdp_pipeline.engines import CellCounts, Tally, Units
 
 PEOPLE = pd.DataFrame({"person": range(60), "town": ["Oslo"] * 50 + ["Bergen"] * 10})
 

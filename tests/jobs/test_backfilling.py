@@ -16,7 +16,7 @@ from pkdp_pipeline.errors import (
     TemporaryError,
 )
 from pkdp_pipeline.jobs import JobSession, load_job, run_job, session
-from pkdp_pipeline.jobs.backfilling import backfill, days_of, missed_days
+from pkdp_pipeline.jobs.session import backfill, days_of, missed_days
 from pkdp_pipeline.jobs.sources.relations import RelationSource
 from pkdp_pipeline.ledger import Ledger
 

@@ -11,8 +11,8 @@ from pkdp_pipeline.certificates import release_certificate
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.errors import BudgetExceededError, DifferencingError, LedgerError
 from pkdp_pipeline.jobs import load_job, run_job
-from pkdp_pipeline.jobs.backfilling import backfill
 from pkdp_pipeline.jobs.dry_run import plan_job
+from pkdp_pipeline.jobs.session import backfill
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.reading import copied, replay
 from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase

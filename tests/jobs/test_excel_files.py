@@ -17,7 +17,7 @@ from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.job import open_source
-from pkdp_pipeline.jobs.sources import csv_forms
+from pkdp_pipeline.jobs.sources import files as csv_forms
 from pkdp_pipeline.jobs.tables import PeriodTable
 
 DAY = date(2026, 2, 1)

@@ -11,10 +11,9 @@ from thorough import thinned
 
 from pkdp_pipeline.errors import ConfigError, InputCheckError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs import load_job, run_job
-from pkdp_pipeline.jobs.backfilling import backfill, missed_days
 from pkdp_pipeline.jobs.dry_run import plan_job
 from pkdp_pipeline.jobs.outputs.files import LOCK_FILE, job_lock
-from pkdp_pipeline.jobs.session import JobSession
+from pkdp_pipeline.jobs.session import JobSession, backfill, missed_days
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.reading import is_begun
 

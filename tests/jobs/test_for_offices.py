@@ -154,7 +154,7 @@ def test_the_hash_of_a_job_without_them_is_as_before(job_file, basic):
 @pytest.fixture
 def limit_of_one(monkeypatch):
     monkeypatch.setattr("pkdp_pipeline.extras.tables.formats._MAX_CELLS", 1)
-    monkeypatch.setattr("pkdp_pipeline.extras.tables.workbook._MAX_ROWS", 1)
+    monkeypatch.setattr("pkdp_pipeline.extras.tables.formats._MAX_ROWS", 1)
 
 
 @pytest.mark.parametrize("name", ["xlsx", "json-stat"])

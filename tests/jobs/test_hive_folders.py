@@ -11,8 +11,8 @@ from source_jobs import job_of
 
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs import load_job
-from pkdp_pipeline.jobs.backfilling import backfill
 from pkdp_pipeline.jobs.job import open_source
+from pkdp_pipeline.jobs.session import backfill
 from pkdp_pipeline.jobs.tables import PeriodTable
 
 HIVE = {"date": "date", "region": "text"}

@@ -18,8 +18,7 @@ from pkdp_pipeline.extras.plan.repair import repair
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.dry_run import check_together, plan_job
 from pkdp_pipeline.ledger import Ledger
-from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.leakage import Leakage
+from pkdp_pipeline.model.attacker import AttackerModel, Leakage
 from pkdp_pipeline.releases.options import AttackerTable
 
 DAY = date(2020, 1, 1)

@@ -28,9 +28,9 @@ from pkdp_pipeline.extras.assurance.verification import verify
 from pkdp_pipeline.extras.plan.repair import repair
 from pkdp_pipeline.extras.report.job_report import report_of
 from pkdp_pipeline.jobs import load_job, run_job
-from pkdp_pipeline.jobs.backfilling import backfill, missed_days
 from pkdp_pipeline.jobs.dry_run import plan_job
 from pkdp_pipeline.jobs.job import open_source
+from pkdp_pipeline.jobs.session import backfill, missed_days
 from pkdp_pipeline.jobs.tables import PeriodTable
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.period import Period

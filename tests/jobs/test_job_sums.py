@@ -99,7 +99,7 @@ def test_a_job_publishes_sums(job):
 
 def test_a_report_says_sum(job, monkeypatch):
     # Curves over what else may be assumed, and pictures, take nine tenths of a report's time.
-    monkeypatch.setattr("pkdp_pipeline.extras.report.pages.published.knowledge_curves", lambda *_, **__: ())
+    monkeypatch.setattr("pkdp_pipeline.extras.report.pages.gathering.knowledge_curves", lambda *_, **__: ())
     monkeypatch.setattr("pkdp_pipeline.extras.report.pages._drawn", lambda *_, **__: "")
     run("run", job, "--date", "2026-01-05")
     for name in ("report.html", "report.md"):

@@ -11,13 +11,13 @@ from typing import get_args
 import pytest
 
 from pkdp_pipeline.errors import ConfigError
-from pkdp_pipeline.extras.connect.source_tables import PostgresSourceTable
+from pkdp_pipeline.extras.connect.postgres import PostgresSourceTable
 from pkdp_pipeline.jobs import run_job
 from pkdp_pipeline.jobs.job import Job, load_job
 from pkdp_pipeline.jobs.source_tables import DuckDBSourceTable, FileSourceTable
 from pkdp_pipeline.jobs.tables import FreshTable, RowsTable
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.releases import complaints
+from pkdp_pipeline.releases import options as complaints
 from pkdp_pipeline.releases.options import Table
 
 SOURCE = 'source = "visits.parquet"'

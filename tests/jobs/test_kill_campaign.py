@@ -16,7 +16,7 @@ from interrupted_backfill import ten_o_clock
 
 from pkdp_pipeline import clock
 from pkdp_pipeline.jobs import load_job
-from pkdp_pipeline.jobs.backfilling import backfill
+from pkdp_pipeline.jobs.session import backfill
 from pkdp_pipeline.ledger import Ledger
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -16,7 +16,7 @@ from thorough import thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.errors import ConfigError, InputCheckError
-from pkdp_pipeline.extras.connect.lineage import append_event
+from pkdp_pipeline.extras.connect.databases import append_event
 from pkdp_pipeline.jobs import JobRelease, JobResult, load_job, run_job
 from pkdp_pipeline.jobs.job import ReleaseTable
 from pkdp_pipeline.jobs.steps import check_records, recorded, steps_of

@@ -16,8 +16,7 @@ from thorough import few, thinned
 from pkdp_pipeline.errors import ConfigError, TemporaryError
 from pkdp_pipeline.extras.connect.databases import in_duckdb
 from pkdp_pipeline.jobs import load_job, run_job
-from pkdp_pipeline.jobs.outputs import check_outputs, write_outputs
-from pkdp_pipeline.jobs.outputs.tables import replace_period
+from pkdp_pipeline.jobs.outputs import check_outputs, replace_period, write_outputs
 
 DAY = date(2020, 1, 1)
 NEXT = date(2020, 1, 2)

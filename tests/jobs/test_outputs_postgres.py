@@ -14,8 +14,7 @@ from pkdp_pipeline.errors import ConfigError, TemporaryError
 from pkdp_pipeline.extras.connect import databases
 from pkdp_pipeline.extras.connect.databases import in_postgres
 from pkdp_pipeline.jobs import load_job, run_job
-from pkdp_pipeline.jobs.outputs import check_outputs, write_outputs
-from pkdp_pipeline.jobs.outputs.tables import replace_period
+from pkdp_pipeline.jobs.outputs import check_outputs, replace_period, write_outputs
 
 pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("postgres")]
 

@@ -18,10 +18,10 @@ from thorough import one_in, thinned
 from pkdp_pipeline import clock
 from pkdp_pipeline.engines.period_engine import OnePeriod, Periods
 from pkdp_pipeline.errors import ConfigError, InputCheckError
-from pkdp_pipeline.extras.connect.spark_engine import SparkPeriods
+from pkdp_pipeline.extras.connect.spark import SparkPeriods
 from pkdp_pipeline.jobs import JobSession, load_job, run_job
-from pkdp_pipeline.jobs.backfilling import backfill, days_of, run_missed
 from pkdp_pipeline.jobs.job import open_source
+from pkdp_pipeline.jobs.session import backfill, days_of, run_missed
 from pkdp_pipeline.jobs.sources.relations import RelationSource
 
 HEAD = """

@@ -16,8 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from thorough import few, one_in, thinned
 
-from pkdp_pipeline.certificates.release_certificate import certify
-from pkdp_pipeline.certificates.target import Target
+from pkdp_pipeline.certificates.release_certificate import Target, certify
 from pkdp_pipeline.errors import (
     ArgumentError,
     BudgetExceededError,
@@ -29,9 +28,9 @@ from pkdp_pipeline.errors import (
 from pkdp_pipeline.extras.plan.edits import Change, Edit, edited, value_at
 from pkdp_pipeline.extras.plan.repair import EPSILONS, Repairs, repair
 from pkdp_pipeline.jobs import load_job, run_job
-from pkdp_pipeline.jobs.backfilling import backfill
 from pkdp_pipeline.jobs.dry_run import plan_job
 from pkdp_pipeline.jobs.job import read_job
+from pkdp_pipeline.jobs.session import backfill
 from pkdp_pipeline.model.attacker import AttackerModel
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

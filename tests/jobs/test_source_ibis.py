@@ -25,7 +25,7 @@ from pkdp_pipeline.errors import ConfigError, InputCheckError, TemporaryError
 from pkdp_pipeline.extras.connect import ibis as ibis_tables
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.job import open_source
-from pkdp_pipeline.jobs.stopping import Stopped, Stopping, interruptible
+from pkdp_pipeline.jobs.steps import Stopped, Stopping, interruptible
 from pkdp_pipeline.jobs.tables import PeriodTable
 
 pytestmark = [pytest.mark.ibis, pytest.mark.xdist_group("postgres")]

@@ -16,15 +16,15 @@ from postgres_server import PASSWORD
 from source_jobs import job_of
 from thorough import one_in, thinned
 
+from pkdp_pipeline.engines import engine_for
 from pkdp_pipeline.engines.period_engine import OnePeriod
-from pkdp_pipeline.engines.question import engine_for
 from pkdp_pipeline.errors import ConfigError, TemporaryError
 from pkdp_pipeline.extras.connect import postgres
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.job import open_source
 from pkdp_pipeline.jobs.sources.relations import in_period
 from pkdp_pipeline.jobs.sources.source import period_kind
-from pkdp_pipeline.jobs.stopping import Stopped, Stopping, interruptible
+from pkdp_pipeline.jobs.steps import Stopped, Stopping, interruptible
 from pkdp_pipeline.jobs.tables import PeriodTable
 from pkdp_pipeline.model.columns import Selection
 

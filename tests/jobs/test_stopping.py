@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pkdp_pipeline.jobs import JobSession, load_job, session
-from pkdp_pipeline.jobs.stopping import Stopped, Stopping
+from pkdp_pipeline.jobs.steps import Stopped, Stopping
 from pkdp_pipeline.ledger import Ledger
 
 

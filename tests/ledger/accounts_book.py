@@ -10,9 +10,8 @@ from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.chain import Terms, json_text
 from pkdp_pipeline.ledger.charging import check_recertified
-from pkdp_pipeline.ledger.records import Records, open_database
+from pkdp_pipeline.ledger.records import Records, compare, open_database
 from pkdp_pipeline.ledger.totals import LedgerTotals
-from pkdp_pipeline.ledger.verification import compare
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.context import Context, Facts
 from pkdp_pipeline.model.mechanisms import Histogram

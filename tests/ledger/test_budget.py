@@ -15,8 +15,7 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.ledger.chain import Budget
 from pkdp_pipeline.ledger.charging import drawn
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
-from pkdp_pipeline.model.noise import noise_scale
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, noise_scale
 
 
 def test_a_budget_holds_both_totals_unless_it_says_which():

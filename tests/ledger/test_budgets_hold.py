@@ -21,7 +21,7 @@ from pkdp_pipeline.errors import (
 )
 from pkdp_pipeline.ledger import totals
 from pkdp_pipeline.ledger.chain import Budget, Terms
-from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.attacker import AttackerModel, Leakage
 from pkdp_pipeline.model.evidence import (
     BoundedDependence,
     BoundedParticipation,
@@ -30,7 +30,6 @@ from pkdp_pipeline.model.evidence import (
     OncePerUnit,
     OneDayProtected,
 )
-from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 
 TABLE = Histogram(k=50)

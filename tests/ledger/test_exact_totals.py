@@ -14,6 +14,7 @@ from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, c
 from pkdp_pipeline.errors import ArgumentError, BudgetExceededError, DifferencingError, NoEvidenceError, PkdpError
 from pkdp_pipeline.ledger import Budget, Entry, Period, check_differencing
 from pkdp_pipeline.ledger.chain import Terms
+from pkdp_pipeline.model.attacker import Leakage
 from pkdp_pipeline.model.evidence import (
     BoundedDependence,
     BoundedParticipation,
@@ -21,7 +22,6 @@ from pkdp_pipeline.model.evidence import (
     OncePerUnit,
     OneDayProtected,
 )
-from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.publish import Publication, publish

@@ -16,11 +16,13 @@ from rich.console import Console
 from ruamel.yaml import YAML
 
 from pkdp_pipeline.cli.screen import Screen
-from pkdp_pipeline.extras.report.ledger.registry import number, quoted
+from pkdp_pipeline.extras.report.ledger.explaining import number, quoted
 from pkdp_pipeline.ledger.account import Bundle
 from pkdp_pipeline.ledger.chain import Budget
-from pkdp_pipeline.ledger.history import Spent, _fullest, _halves
-from pkdp_pipeline.ledger.words import (
+from pkdp_pipeline.ledger.history import (
+    Spent,
+    _fullest,
+    _halves,
     attacker_words,
     budget_words,
     evidence_words,
@@ -29,10 +31,9 @@ from pkdp_pipeline.ledger.words import (
     number_of,
     spent_words,
 )
-from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.attacker import AttackerModel, Leakage
 from pkdp_pipeline.model.display import Rounding
 from pkdp_pipeline.model.evidence import BoundedDependence, IndependentGivenHabits
-from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 
 

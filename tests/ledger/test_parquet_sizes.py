@@ -20,7 +20,7 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.extras.assurance.verification import verify
 from pkdp_pipeline.extras.assurance.verification.files import opened
 from pkdp_pipeline.ledger import sealed
-from pkdp_pipeline.ledger.parquet_sizes import MAX_ROWS, read_within
+from pkdp_pipeline.ledger.sealed import MAX_ROWS, read_within
 
 KEYS = {
     "text": ["Ås", None, "b" * 300],

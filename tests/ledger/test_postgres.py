@@ -465,8 +465,7 @@ def test_another_data_set_is_named_when_one_starts(postgres_url):
 
 
 def test_what_was_promised_once_is_not_taken_back(postgres_url):
-    from pkdp_pipeline.model.attacker import AttackerModel
-    from pkdp_pipeline.model.leakage import Leakage
+    from pkdp_pipeline.model.attacker import AttackerModel, Leakage
     from pkdp_pipeline.model.mechanisms import Count, Histogram
     from pkdp_pipeline.model.question import Question
     from pkdp_pipeline.releases.publish import Publication

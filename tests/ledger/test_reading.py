@@ -9,7 +9,7 @@ from ledger_samples import publish_release, standing
 from thorough import thinned
 from typer.testing import CliRunner
 
-from pkdp_pipeline.cli import ledger_commands
+from pkdp_pipeline.cli import job_commands as ledger_commands
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.evidence import IndependentGivenHabits

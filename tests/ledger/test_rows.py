@@ -16,9 +16,8 @@ from pkdp_pipeline.errors import BudgetExceededError, LedgerError, NotCertifiabl
 from pkdp_pipeline.ledger import rows
 from pkdp_pipeline.ledger.chain import Budget, Terms
 from pkdp_pipeline.ledger.history import read_history
-from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.attacker import AttackerModel, Leakage
 from pkdp_pipeline.model.evidence import BoundedDependence, IndependentGivenHabits, OncePerUnit, OneDayProtected
-from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 
 EPSILONS = np.array([0.0, 0.05, 0.2, 0.5, 1.0, 1.7, 3.0, 6.0, 15.0])

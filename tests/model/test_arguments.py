@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pkdp_pipeline import ArgumentError
-from pkdp_pipeline.model.arguments import choice, loss, positive_real, probability, whole_number
+from pkdp_pipeline.model.wording import choice, loss, positive_real, probability, whole_number
 
 HUGE = 10**5000
 NO_NUMBERS = [None, "0.5", b"1", [0.5], (0.5,), {"a": 1}, 0.5j, object(), np.array([0.5]), np.bool_(True), True, False]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from thorough import thinned
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.model.finer import determines, shown_coarser
+from pkdp_pipeline.model.question import determines, shown_coarser
 
 NOISE = pkdp.GeometricNoise(1.0)
 NEAREST, DOWN, MIDPOINT = (

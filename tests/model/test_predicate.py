@@ -6,7 +6,7 @@ import pytest
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.query import from_query
+from pkdp_pipeline.model.predicate import from_query
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.sql.filters import from_sql
 

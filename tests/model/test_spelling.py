@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.spelling import dataset_name, folded
+from pkdp_pipeline.model.period import dataset_name, folded
 
 
 @pytest.mark.parametrize("other", ["flights eu", "FLIGHTS  EU", "Ｆlights EU"])

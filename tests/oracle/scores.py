@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from pkdp_pipeline.composition.score_attack import Scores, scores_of_atoms
-from pkdp_pipeline.theorems.losses import Order
-from pkdp_pipeline.theorems.rounding import TINY, UNIT
+from pkdp_pipeline.theorems.bound import Order
+from pkdp_pipeline.theorems.numerics import TINY, UNIT
 from pkdp_pipeline.theorems.waiting_pair import Pair
 
 __all__ = ["scores_of_pair"]

@@ -11,7 +11,7 @@ import pytest
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.model.question import Question
-from pkdp_pipeline.releases import calls
+from pkdp_pipeline.releases import accessor as calls
 from pkdp_pipeline.releases import publish as publish_module
 from pkdp_pipeline.releases.accessor import PkdpAccessor
 from pkdp_pipeline.releases.publish import Publication

@@ -16,8 +16,7 @@ from thorough import one_in
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
-from pkdp_pipeline.model.noise import check_noise, noise_scale
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, check_noise, noise_scale
 from pkdp_pipeline.releases.derived import expected_error
 from pkdp_pipeline.releases.public_table import add_noise
 

@@ -7,7 +7,7 @@ import gc
 import pytest
 
 from pkdp_pipeline.ledger import Ledger
-from pkdp_pipeline.sql import functions
+from pkdp_pipeline.sql import curator as functions
 
 
 @pytest.fixture

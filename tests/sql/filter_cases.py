@@ -12,7 +12,7 @@ import duckdb
 import pandas as pd
 from hypothesis import strategies as st
 
-from pkdp_pipeline.model.query import from_query
+from pkdp_pipeline.model.predicate import from_query
 from pkdp_pipeline.sql.filters import from_sql
 
 COLUMNS = {

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.duckdb import install
-from pkdp_pipeline.sql import functions
+from pkdp_pipeline.sql import curator as functions
 
 
 @pytest.fixture(scope="module")

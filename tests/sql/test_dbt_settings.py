@@ -5,7 +5,7 @@ import datetime
 import pytest
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.sql.settings import Settings
+from pkdp_pipeline.sql.spec import Settings
 
 CONFIG = {"unit": "uid", "ledger": "ledger.sqlite"}
 

@@ -13,10 +13,10 @@ import pytest
 from filter_cases import to_where
 from thorough import ALL, one_in, thinned
 
-from pkdp_pipeline.engines.pandas_where import selected_rows
+from pkdp_pipeline.engines.pandas_engine import selected_rows
 from pkdp_pipeline.engines.relation_engine import predicate_sql
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.query import from_query
+from pkdp_pipeline.model.predicate import from_query
 
 
 @pytest.fixture(scope="module")

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from thorough import few
 
-from pkdp_pipeline.engines.pandas_where import selected_rows
+from pkdp_pipeline.engines.pandas_engine import selected_rows
 from pkdp_pipeline.engines.relation_engine import predicate_sql
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.query import from_query
+from pkdp_pipeline.model.predicate import from_query
 
 TYPES = {
     "age": "TINYINT",

@@ -15,8 +15,8 @@ import pytest
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.duckdb import install
-from pkdp_pipeline.sql import functions
-from pkdp_pipeline.sql.functions import INTERNAL, MACROS, register
+from pkdp_pipeline.sql import curator as functions
+from pkdp_pipeline.sql.curator import INTERNAL, MACROS, register
 
 ATTACKER = pkdp.AttackerModel(p_max=0.1)
 COUNT = "SELECT pkdp_count('events', k := 20)"

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from pkdp_pipeline import ArgumentError, AttackerModel, Count, GeometricNoise, Histogram
-from pkdp_pipeline.theorems import THEOREMS, bounds_of
 from pkdp_pipeline.theorems.reached import Reached
-from pkdp_pipeline.theorems.theorems import _is_silent
+from pkdp_pipeline.theorems.theorems import THEOREMS, _is_silent, bounds_of
 
 NOISE = GeometricNoise(0.5)
 BOX = {"p_min": 0.2, "p_max": 0.6, "unknown": 50}

@@ -27,9 +27,8 @@ from pkdp_pipeline import (
     certify,
 )
 from pkdp_pipeline.model.context import Context
-from pkdp_pipeline.theorems.beside_leakage import BesidePrivate, GivenDependent, Leaked, WorstBesidePrivate
 from pkdp_pipeline.theorems.bound import WorstCase
-from pkdp_pipeline.theorems.worst_case import NoiseCurve
+from pkdp_pipeline.theorems.worst_case import BesidePrivate, GivenDependent, Leaked, NoiseCurve, WorstBesidePrivate
 
 TOTAL = Leakage.total()
 BESIDE = AttackerModel(p_max=0.1, leakage=TOTAL)

@@ -17,9 +17,9 @@ from oracle.releases import count_losses, larger_loss
 from thorough import ALL, CLOSEST, examples, few, spread, thinned
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.theorems import THEOREMS, bounds_of
 from pkdp_pipeline.theorems.boxed_threshold import BoxedThreshold
 from pkdp_pipeline.theorems.counting import Counting
+from pkdp_pipeline.theorems.theorems import THEOREMS, bounds_of
 from pkdp_pipeline.theorems.thresholding import Thresholding
 from pkdp_pipeline.theorems.tilted_inversion import MAX_PEOPLE, TwoCoinTails
 

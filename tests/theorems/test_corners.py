@@ -11,14 +11,8 @@ from thorough import one_in, thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.errors import PkdpError
-from pkdp_pipeline.theorems import (
-    bounds_of,
-    boxed_threshold,
-    counting,
-    merely_known,
-    noisy_search,
-    noisy_threshold,
-)
+from pkdp_pipeline.theorems import boxed_threshold, counting, merely_known, noisy_search, noisy_threshold
+from pkdp_pipeline.theorems.theorems import bounds_of
 
 LEAST, LARGEST = 5e-324, 1.0 - 2.0**-53
 EPSILONS = [0.0, LEAST, 1e-9, 1.0, 350.0, 700.0, 710.0, 745.0, 1e308]

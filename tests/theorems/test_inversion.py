@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from thorough import few, one_in, thinned
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.theorems.inversion import highest, invert, least_whole, smallest_epsilon
+from pkdp_pipeline.theorems.numerics import highest, invert, least_whole, smallest_epsilon
 
 NOISE = pkdp.GeometricNoise(0.5)
 CERTIFICATES = {

@@ -14,7 +14,7 @@ from thorough import few
 from pkdp_pipeline.theorems.channel import ExactFromK, Kernel, Mixed
 from pkdp_pipeline.theorems.kernel_search import Coins, KernelSearch, _envelope, supremum
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
-from pkdp_pipeline.theorems.rounding import UNIT
+from pkdp_pipeline.theorems.numerics import UNIT
 
 SLACK = 5e-4
 

@@ -14,9 +14,8 @@ from oracle.releases import table_losses
 from thorough import few, thinned
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.theorems.noisy_between import NoisyBetween
+from pkdp_pipeline.theorems.noisy_between import NoisyBetween, lives_of
 from pkdp_pipeline.theorems.reached import ReachedBetween
-from pkdp_pipeline.theorems.two_looks import lives_of
 
 
 def bound(

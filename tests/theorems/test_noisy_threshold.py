@@ -16,10 +16,9 @@ from oracle.releases import larger_loss
 from thorough import CLOSEST, examples, few, spread, thinned
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.theorems.binomial_tails import binomial_weights
-from pkdp_pipeline.theorems.noisy_blocks import Blocks
-from pkdp_pipeline.theorems.noisy_divergences import least_ratio
+from pkdp_pipeline.theorems.noisy_blocks import Blocks, least_ratio
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
+from pkdp_pipeline.theorems.numerics import binomial_weights
 
 VECTORS: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[1] / "data" / "noisy_threshold.json").read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from thorough import ALL, one_in, spread, thinned
 
 from pkdp_pipeline.theorems.counting import Counting
-from pkdp_pipeline.theorems.inversion import chord
+from pkdp_pipeline.theorems.numerics import chord
 from pkdp_pipeline.theorems.tilted_inversion import TwoCoinTails, inverted
 from pkdp_pipeline.theorems.without_suppression import Options
 

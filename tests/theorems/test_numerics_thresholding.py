@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from thorough import few
 
-from pkdp_pipeline.theorems.binomial_tails import (
+from pkdp_pipeline.theorems.numerics import (
     binomial_below,
     binomial_weights,
     left_tails,

@@ -8,7 +8,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pkdp_pipeline.theorems.rounding import sum_above
+from pkdp_pipeline.theorems.numerics import sum_above
 
 
 def test_known_sums():

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pkdp_pipeline import AttackerModel, GeometricNoise, Histogram, Leakage, OncePerUnit, Sum, certify, compose
-from pkdp_pipeline.theorems import bounds_of
+from pkdp_pipeline.theorems.theorems import bounds_of
 from pkdp_pipeline.theorems.worst_case import NoiseCurve, SumCurve
 
 ABSENT = None

@@ -13,11 +13,11 @@ from scipy.stats import binom
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.model import mechanisms
 from pkdp_pipeline.model.mechanisms import Count, mechanism_from_dict, mechanism_to_dict
-from pkdp_pipeline.theorems import Applied, Theorem, bounds_of
 from pkdp_pipeline.theorems import theorems as registry
-from pkdp_pipeline.theorems.bound import Bound
+from pkdp_pipeline.theorems.bound import Applied, Bound, Theorem
 from pkdp_pipeline.theorems.channel import ExactFromK, Kernel
 from pkdp_pipeline.theorems.kernel_search import Coins, supremum
+from pkdp_pipeline.theorems.theorems import bounds_of
 
 BASE, P, UNKNOWN_MAX = 4, 0.3, 20
 

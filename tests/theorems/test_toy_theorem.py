@@ -7,10 +7,11 @@ import pytest
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates import advice
-from pkdp_pipeline.composition import several_cells
+from pkdp_pipeline.composition import rules as several_cells
 from pkdp_pipeline.model.mechanisms import Count
-from pkdp_pipeline.theorems import Applied, Theorem, bounds_of
 from pkdp_pipeline.theorems import theorems as registry
+from pkdp_pipeline.theorems.bound import Applied, Theorem
+from pkdp_pipeline.theorems.theorems import bounds_of
 from pkdp_pipeline.theorems.thresholding import Thresholding
 
 PEOPLE = pd.DataFrame({"person": range(60)})

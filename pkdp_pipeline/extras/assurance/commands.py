@@ -18,9 +18,9 @@ import typer
 
 from pkdp_pipeline.cli.options import AsJson, JobFile, Options, Protects, flag, for_mechanisms, of_share, taking
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Mechanism
+from pkdp_pipeline.schemas import VERSION
 
 if TYPE_CHECKING:
     from pkdp_pipeline.extras.assurance.audit import Audit
@@ -109,7 +109,7 @@ def _source(text: str, begin: str, end: str) -> str:
 
 def _show_claims(verification: Verification) -> None:
     from pkdp_pipeline.cli.screen import Screen
-    from pkdp_pipeline.model.spelling import printable
+    from pkdp_pipeline.model.period import printable
 
     screen = Screen()
     screen.title(f"{printable(verification.file)}: a {verification.kind}")
@@ -167,7 +167,7 @@ def _battery(
     if context.invoked_subcommand is not None:
         return
     from pkdp_pipeline.extras.assurance.audit import audit_cases
-    from pkdp_pipeline.extras.assurance.audit.battery import battery
+    from pkdp_pipeline.extras.assurance.audit.cases import battery
     from pkdp_pipeline.extras.assurance.audit.operators import STANDARD, check_engine, installed
 
     engines = tuple(map(check_engine, engine)) if engine else installed(STANDARD)
@@ -210,7 +210,7 @@ def job(
     """Audit each release of a job, on synthetic frames with its columns; none of its data are read."""
     from pkdp_pipeline.extras.assurance.audit import audit_job
     from pkdp_pipeline.jobs import load_job
-    from pkdp_pipeline.model.spelling import printable
+    from pkdp_pipeline.model.period import printable
 
     with _progress() as progress:
         audited = audit_job(load_job(job_file), engines=engine or (), **sampling, workers=workers, progress=progress)

@@ -8,5 +8,5 @@ _HERE = "pkdp_pipeline.extras.assurance"
 
 plugin = Plugin(
     commands={"verify": f"{_HERE}.commands:verify", "audit": f"{_HERE}.commands:audit_app"},
-    views={"ledger.check": f"{_HERE}.verification.ledgers:check"},
+    views={"ledger.check": f"{_HERE}.verification:check"},
 )

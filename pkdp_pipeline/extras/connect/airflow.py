@@ -11,9 +11,8 @@ from airflow.sdk import Asset, BaseOperator
 
 from pkdp_pipeline.extras.connect.schedulers import attempt, day_of, public
 from pkdp_pipeline.jobs import JobResult, load_job
-from pkdp_pipeline.jobs.backfilling import missed_days, run_missed
-from pkdp_pipeline.jobs.session import JobSession
-from pkdp_pipeline.jobs.stopping import Stopping
+from pkdp_pipeline.jobs.session import JobSession, missed_days, run_missed
+from pkdp_pipeline.jobs.steps import Stopping
 
 try:
     from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException

@@ -11,7 +11,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.sql.curator import install
-from pkdp_pipeline.sql.settings import Settings
+from pkdp_pipeline.sql.spec import Settings
 
 #: How profiles name this module, and where it lies.
 _NAMES = ("pkdp_pipeline.duckdb.dbt", __name__)

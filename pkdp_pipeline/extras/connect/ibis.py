@@ -16,12 +16,11 @@ from zoneinfo import ZoneInfo
 
 import narwhals.stable.v2 as nw
 
+from pkdp_pipeline.engines import NO_DOUBTS, Doubts, wrong_where
 from pkdp_pipeline.engines.narwhals_columns import BYTES
 from pkdp_pipeline.engines.narwhals_engine import FrameColumns, NarwhalsEngine, guarded
 from pkdp_pipeline.engines.narwhals_queries import backend_of
-from pkdp_pipeline.engines.question import NO_DOUBTS, Doubts, wrong_where
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
-from pkdp_pipeline.jobs.environment import refusal
 from pkdp_pipeline.jobs.sources.source import (
     DAYS,
     Answer,
@@ -32,6 +31,7 @@ from pkdp_pipeline.jobs.sources.source import (
     newest_kind,
     period_kind,
 )
+from pkdp_pipeline.jobs.tables import refusal
 from pkdp_pipeline.model.columns import Selection
 from pkdp_pipeline.model.comparisons import ordered_columns
 from pkdp_pipeline.model.predicate import Predicate
@@ -40,7 +40,7 @@ from pkdp_pipeline.model.wording import INSTALLED
 if TYPE_CHECKING:
     import pandas as pd
 
-    from pkdp_pipeline.extras.connect.source_tables import IbisSourceTable
+    from pkdp_pipeline.extras.connect.postgres import IbisSourceTable
     from pkdp_pipeline.jobs.tables import PeriodTable
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs import JobRelease
 from pkdp_pipeline.jobs.dry_run import DELTA
-from pkdp_pipeline.model import VERSION
+from pkdp_pipeline.schemas import VERSION
 
 T = TypeVar("T")
 

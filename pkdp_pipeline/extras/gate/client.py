@@ -23,7 +23,7 @@ from pkdp_pipeline.errors import (
     TemporaryError,
 )
 from pkdp_pipeline.releases.release import Release
-from pkdp_pipeline.sql.functions import register
+from pkdp_pipeline.sql.curator import register
 from pkdp_pipeline.sql.spec import Spec, public_type
 from pkdp_pipeline.sql.tables import NOT_OFFERED, column_named, table_named
 

@@ -107,8 +107,7 @@ def serve(
     from pkdp_pipeline.extras.gate.permitted import describe, totals
     from pkdp_pipeline.extras.gate.policy import check_ledger
     from pkdp_pipeline.extras.gate.records import AuditLog, read_tokens
-    from pkdp_pipeline.extras.gate.service import Service, ServiceLimits
-    from pkdp_pipeline.extras.gate.serving import bound, run, server, service_names
+    from pkdp_pipeline.extras.gate.service import Service, ServiceLimits, bound, run, server, service_names
 
     hosts = service_names(host, allow_remote=allow_remote, names=tuple(name or ()))
     policy, tables, linked = _opened(policy_file, database)
@@ -205,7 +204,7 @@ _PROTECTED = {"presence": "whether a person is there", "value": "which cell a pe
 
 def _print_together(screen: Screen, allowed: dict[str, Any]) -> None:
     from pkdp_pipeline.ledger import Budget
-    from pkdp_pipeline.ledger.words import attacker_words, budget_words
+    from pkdp_pipeline.ledger.history import attacker_words, budget_words
     from pkdp_pipeline.model.attacker import AttackerModel
 
     limits, several = allowed["limits"], len(allowed["units"]) > 1

@@ -24,8 +24,8 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.columns import EACH_ROW
 from pkdp_pipeline.model.keys import json_key
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Protects
+from pkdp_pipeline.model.period import exactly
 from pkdp_pipeline.model.question import Question
-from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.plugins import view
 from pkdp_pipeline.sql.curator import request_of
 from pkdp_pipeline.sql.spec import STEPS, Spec

@@ -21,14 +21,11 @@ from pkdp_pipeline.model.columns import EACH_ROW, EachRow
 from pkdp_pipeline.model.keys import canonical_key, kind_of_values
 from pkdp_pipeline.model.mechanisms import GeometricNoise, Histogram, Protects, Sum
 from pkdp_pipeline.model.question import Question, Spelling
-from pkdp_pipeline.releases.complaints import text_of, toml_of
-from pkdp_pipeline.releases.options import Columns, Name, Table
+from pkdp_pipeline.releases.options import Columns, Name, Table, text_of, toml_of
 from pkdp_pipeline.releases.publish import read_through
-from pkdp_pipeline.sql.constants import type_of_keys
 from pkdp_pipeline.sql.curator import request_of
-from pkdp_pipeline.sql.settings import LedgerSettings, PeriodName
-from pkdp_pipeline.sql.spec import Spec, public_values
-from pkdp_pipeline.sql.tables import TableRef, column_named, lowered, resolve
+from pkdp_pipeline.sql.spec import LedgerSettings, PeriodName, Spec, public_values
+from pkdp_pipeline.sql.tables import TableRef, column_named, lowered, resolve, type_of_keys
 
 if TYPE_CHECKING:
     import duckdb

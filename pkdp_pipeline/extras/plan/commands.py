@@ -27,9 +27,9 @@ from pkdp_pipeline.cli.options import (
     taking,
 )
 from pkdp_pipeline.errors import REFUSED, ArgumentError, ConfigError, exit_code
-from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram, mechanism_to_dict
+from pkdp_pipeline.schemas import VERSION
 
 if TYPE_CHECKING:
     import datetime
@@ -154,7 +154,7 @@ def plan_sum(
     """Plan sums of whole numbers: bounds against error. Wider ones need more noise, narrower ones cut more off."""
     from pkdp_pipeline.cli.screen import Screen
     from pkdp_pipeline.extras.plan.planning import sum_choices
-    from pkdp_pipeline.model.spelling import exactly
+    from pkdp_pipeline.model.period import exactly
     from pkdp_pipeline.model.wording import rounded_up
 
     people = {number: most for text in adds or () for number, most in [whole_pair("--adds", text, "=", "5=120")]}
@@ -257,7 +257,7 @@ def plan_job(
 
     No data are read and nothing is charged. The exit code is 0, or 4 where the job is refused or short of the target.
     """
-    from pkdp_pipeline.certificates.target import Target
+    from pkdp_pipeline.certificates.release_certificate import Target
     from pkdp_pipeline.extras.plan.repair import print_repairs, repair, repairs_document
     from pkdp_pipeline.jobs import load_job
 
@@ -282,7 +282,7 @@ def plan_job(
 
 def _days(job: Job, date: str | None, first: str | None, last: str | None) -> tuple[datetime.date, ...]:
     from pkdp_pipeline.cli.job_commands import chosen_day
-    from pkdp_pipeline.jobs.backfilling import days_of
+    from pkdp_pipeline.jobs.session import days_of
 
     if first is None and last is None:
         return (chosen_day("--date", date or "today", job),)

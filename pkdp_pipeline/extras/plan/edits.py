@@ -17,14 +17,14 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import Table
 
-from pkdp_pipeline.certificates.target import Target
+from pkdp_pipeline.certificates.release_certificate import Target
 from pkdp_pipeline.errors import REFUSED, ArgumentError, ConfigError, DifferencingError, PkdpError, exit_code
 from pkdp_pipeline.jobs.dry_run import Plan, PlannedDay, PlannedRelease, check_together, plan_day, plan_job
 from pkdp_pipeline.jobs.job import Job, job_text, read_job
-from pkdp_pipeline.jobs.toml_text import toml_item, toml_text
+from pkdp_pipeline.jobs.tables import toml_item, toml_text
 from pkdp_pipeline.ledger.admission import covers_periods
 from pkdp_pipeline.ledger.reading import copied
-from pkdp_pipeline.theorems.inversion import least_whole
+from pkdp_pipeline.theorems.numerics import least_whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,16 +31,15 @@ from pkdp_pipeline.extras.plan.answers import (
 )
 from pkdp_pipeline.extras.plan.planning import Choice
 from pkdp_pipeline.extras.plan.question import Question
-from pkdp_pipeline.ledger.words import amount
-from pkdp_pipeline.model import VERSION
-from pkdp_pipeline.model.arguments import positive_real
+from pkdp_pipeline.ledger.history import amount
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import evidence_to_dicts
 from pkdp_pipeline.model.mechanisms import GeometricNoise, Histogram, mechanism_to_dict, noised_below
-from pkdp_pipeline.model.spelling import exactly
-from pkdp_pipeline.model.wording import percent, rounded_up
+from pkdp_pipeline.model.period import exactly
+from pkdp_pipeline.model.wording import percent, positive_real, rounded_up
 from pkdp_pipeline.plugins import view
 from pkdp_pipeline.releases.derived import expected_error
+from pkdp_pipeline.schemas import VERSION
 
 SCHEMA = "pkdp-plan/1"
 

@@ -15,7 +15,7 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.extras.plan.planning import PublicCounts
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence
-from pkdp_pipeline.model.spelling import exactly
+from pkdp_pipeline.model.period import exactly
 
 Kind = Literal["histogram", "count"]
 

@@ -12,15 +12,15 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from pkdp_pipeline.certificates.target import Target
+from pkdp_pipeline.certificates.release_certificate import Target
 from pkdp_pipeline.cli.job_views import print_plan, total_words
 from pkdp_pipeline.cli.screen import Screen, epsilon_of, plan_document
 from pkdp_pipeline.errors import REFUSED, PkdpError, exit_code
 from pkdp_pipeline.extras.plan.edits import Change, Edit, Edits, EditSearch
 from pkdp_pipeline.jobs.dry_run import DELTA, Plan, plan_job
 from pkdp_pipeline.jobs.job import Job, load_job
-from pkdp_pipeline.ledger.words import amount, number_of
-from pkdp_pipeline.model.spelling import exactly
+from pkdp_pipeline.ledger.history import amount, number_of
+from pkdp_pipeline.model.period import exactly
 from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.releases.derived import expected_error
 

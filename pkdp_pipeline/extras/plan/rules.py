@@ -20,7 +20,7 @@ from pkdp_pipeline.errors import REFUSED, ArgumentError
 from pkdp_pipeline.extras.plan.planning import smallest_k
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Histogram, mechanism_from_dict, mechanism_to_dict, without_display
-from pkdp_pipeline.model.spelling import exactly
+from pkdp_pipeline.model.period import exactly
 from pkdp_pipeline.model.wording import percent, rounded_up
 
 ATTACKERS = (*(AttackerModel(p_max=p_max) for p_max in (0.05, 0.1, 0.2)), AttackerModel(sampled=0.1))

@@ -12,12 +12,12 @@ import typer
 from pkdp_pipeline.cli.job_commands import chosen_day
 from pkdp_pipeline.cli.options import AtDelta, JobFile
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.arguments import choice
+from pkdp_pipeline.model.wording import choice
 
 if TYPE_CHECKING:
     from pkdp_pipeline.extras.report.content import Audience
     from pkdp_pipeline.extras.report.pages import Format, Reader
-    from pkdp_pipeline.jobs import Job
+    from pkdp_pipeline.jobs.job import Job
 
 
 def report(

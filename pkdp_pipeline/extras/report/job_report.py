@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from pkdp_pipeline.errors import ArgumentError, ConfigError, LedgerError, NoEvidenceError, PkdpError
 from pkdp_pipeline.extras.report.content import About, Audience, CheckLine, Report
 from pkdp_pipeline.extras.report.figures import need_matplotlib
-from pkdp_pipeline.extras.report.pages.gathering import gather
-from pkdp_pipeline.extras.report.pages.published import DayTotal, Subject
+from pkdp_pipeline.extras.report.pages.gathering import DayTotal, Subject, gather
 from pkdp_pipeline.jobs.checks import stated_rules
 from pkdp_pipeline.jobs.dry_run import certificates_of, check_ledger
 from pkdp_pipeline.jobs.job import Job
@@ -26,8 +25,8 @@ from pkdp_pipeline.ledger.history import History, read_history
 from pkdp_pipeline.ledger.reading import is_begun, open_for_reading
 from pkdp_pipeline.ledger.rows import unit_text
 from pkdp_pipeline.ledger.totals import Together
-from pkdp_pipeline.model.arguments import choice, probability
 from pkdp_pipeline.model.evidence import BoundedDependence
+from pkdp_pipeline.model.wording import choice, probability
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate

@@ -20,16 +20,15 @@ from pkdp_pipeline.cli.options import COMMAND
 from pkdp_pipeline.errors import ArgumentError, ConfigError, NotCertifiableError
 from pkdp_pipeline.jobs.dry_run import plan_job
 from pkdp_pipeline.jobs.job import Job, read_job
-from pkdp_pipeline.jobs.sources.csv_forms import likely_kind, other_order
+from pkdp_pipeline.jobs.sources.csv_files import WholeFile
+from pkdp_pipeline.jobs.sources.files import likely_kind, other_order
 from pkdp_pipeline.jobs.sources.source import Kind
-from pkdp_pipeline.jobs.sources.whole_files import WholeFile
-from pkdp_pipeline.jobs.toml_text import toml_text
+from pkdp_pipeline.jobs.tables import toml_text
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.columns import Bins
 from pkdp_pipeline.model.evidence import Evidence, evidence_to_dicts
 from pkdp_pipeline.model.mechanisms import GeometricNoise, Histogram
-from pkdp_pipeline.model.period import Every
-from pkdp_pipeline.model.spelling import exactly
+from pkdp_pipeline.model.period import Every, exactly
 from pkdp_pipeline.model.wording import reason_of
 
 DAYS = ("date", "timestamp", "instant")

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError, ConfigError
-from pkdp_pipeline.model.arguments import whole_number
 from pkdp_pipeline.model.keys import canonical_key
 from pkdp_pipeline.model.mechanisms import key_columns
 from pkdp_pipeline.model.question import column_names
+from pkdp_pipeline.model.wording import whole_number
 from pkdp_pipeline.releases.derived import check_adds_up
 
 if TYPE_CHECKING:

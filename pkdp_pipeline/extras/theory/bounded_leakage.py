@@ -14,9 +14,9 @@ from fractions import Fraction
 import flint
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.extras.theory.exponential import ExponentialMechanism
+from pkdp_pipeline.extras.theory.counting_queries import ExponentialMechanism
 from pkdp_pipeline.extras.theory.leakage_pair import LeakagePair, one_record_apart
-from pkdp_pipeline.extras.theory.numbers import (
+from pkdp_pipeline.extras.theory.privacy_loss.side import (
     BITS,
     ball_of,
     exact_above,
@@ -26,8 +26,8 @@ from pkdp_pipeline.extras.theory.numbers import (
     read_epsilon,
     read_guarantee,
 )
-from pkdp_pipeline.model.arguments import probability, whole_number
-from pkdp_pipeline.theorems.rounding import float_above, sum_above
+from pkdp_pipeline.model.wording import probability, whole_number
+from pkdp_pipeline.theorems.numerics import float_above, sum_above
 
 __all__ = [
     "ExponentialMechanism",

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
-from pkdp_pipeline.extras.theory.numbers import (
+from pkdp_pipeline.extras.theory.privacy_loss.side import (
     Law,
     divergence,
     growth_below,
@@ -19,7 +19,7 @@ from pkdp_pipeline.extras.theory.numbers import (
     read_law,
     summed,
 )
-from pkdp_pipeline.theorems.rounding import float_above
+from pkdp_pipeline.theorems.numerics import float_above
 
 Observation: TypeAlias = tuple[Hashable, Hashable]
 """(output, leaked value)."""

@@ -26,7 +26,7 @@ from pkdp_pipeline import errors
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.extras.gate import worker
 from pkdp_pipeline.jobs import load_job, run_job
-from pkdp_pipeline.jobs.sources.whole_files import WholeFile
+from pkdp_pipeline.jobs.sources.csv_files import WholeFile
 from pkdp_pipeline.model.keys import canonical_key
 
 __all__ = ["ATTACKER", "DAY", "Door", "arrow_frame", "doors", "kind_in_text"]

@@ -16,8 +16,7 @@ from adapters import ADAPTERS, adapters
 from thorough import spread, thinned
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.engines import Selection, Units, engine_for
-from pkdp_pipeline.engines.question import SPACES
+from pkdp_pipeline.engines import SPACES, Selection, Units, engine_for
 from pkdp_pipeline.errors import ArgumentError
 
 SURE = pkdp.AttackerModel(p_max=0.5)

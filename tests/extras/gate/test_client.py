@@ -23,8 +23,7 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError, PkdpError, Temporar
 from pkdp_pipeline.extras.gate.gate import Gate
 from pkdp_pipeline.extras.gate.permitted import describe
 from pkdp_pipeline.extras.gate.records import AuditLog, add_token, verify_audit_log
-from pkdp_pipeline.extras.gate.service import Service, ServiceLimits
-from pkdp_pipeline.extras.gate.serving import bound, server
+from pkdp_pipeline.extras.gate.service import Service, ServiceLimits, bound, server
 
 pytestmark = pytest.mark.usefixtures("workers_inside")
 

@@ -27,7 +27,7 @@ from pkdp_pipeline.duckdb import connect
 from pkdp_pipeline.errors import ArgumentError, ConfigError, LedgerError, TemporaryError
 from pkdp_pipeline.extras.gate.policy import Limits, Policy, TablePolicy
 from pkdp_pipeline.extras.gate.records import add_token, name_of
-from pkdp_pipeline.extras.gate.serving import bound, service_names
+from pkdp_pipeline.extras.gate.service import bound, service_names
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.releases.release import Release, read_release
 

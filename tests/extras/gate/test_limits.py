@@ -21,7 +21,7 @@ from analyst import count, database, histogram, policy, rows
 from forked_worker import Forked
 
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.certificates.target import Target
+from pkdp_pipeline.certificates.release_certificate import Target
 from pkdp_pipeline.errors import ArgumentError, ConfigError, NotCertifiableError, PkdpError, TemporaryError
 from pkdp_pipeline.extras.gate import worker as worker_module
 from pkdp_pipeline.extras.gate.gate import Gate

@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pkdp_pipeline import ArgumentError, Count, GeometricNoise, Histogram
-from pkdp_pipeline.extras.plan.planning import PublicCounts
-from pkdp_pipeline.extras.plan.planning.choices import expected_outcome
-from pkdp_pipeline.model.noise import chance_of_at_least, mean_absolute, mean_absolute_where_at_least
+from pkdp_pipeline.extras.plan.planning import PublicCounts, expected_outcome
+from pkdp_pipeline.model.mechanisms import chance_of_at_least, mean_absolute, mean_absolute_where_at_least
 from pkdp_pipeline.releases.derived import expected_error
 
 

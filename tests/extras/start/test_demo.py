@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.certificates import target
+from pkdp_pipeline.certificates import release_certificate
 from pkdp_pipeline.cli.main import app
 from pkdp_pipeline.extras.report import pages as forms
 from pkdp_pipeline.extras.start import commands
@@ -23,7 +23,7 @@ def demo(tmp_path_factory):
     assert commands._WEEKS == 13
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(commands, "_WEEKS", 2)
-        patched.setattr(target, "DEFAULT", target.Target())
+        patched.setattr(release_certificate, "DEFAULT_TARGET", release_certificate.Target())
         folder = tmp_path_factory.mktemp("demo") / "clinic"
         return folder, ran("--out", str(folder))
 

@@ -21,7 +21,7 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.cli.options import share
 from pkdp_pipeline.cli.screen import Screen
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.extras.start.dialogue import Asker, _real_number, _whole, ask_attacker, ask_evidence
+from pkdp_pipeline.extras.start.init_answers import Asker, _real_number, _whole, ask_attacker, ask_evidence
 from pkdp_pipeline.model.evidence import Evidence
 
 HABITS = pkdp.IndependentGivenHabits()

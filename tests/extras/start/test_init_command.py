@@ -19,7 +19,7 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline import clock
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.extras.start import init_answers, init_text
-from pkdp_pipeline.extras.start.dialogue import Asker
+from pkdp_pipeline.extras.start.init_answers import Asker
 from pkdp_pipeline.jobs import load_job
 from pkdp_pipeline.jobs.job import read_job
 

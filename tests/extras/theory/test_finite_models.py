@@ -15,7 +15,7 @@ from oracle.laws import losses
 from thorough import examples
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.extras.theory.numbers import growth_above, growth_below
+from pkdp_pipeline.extras.theory.privacy_loss.side import growth_above, growth_below
 from pkdp_pipeline.theory import (
     FiniteModel,
     acceptable,

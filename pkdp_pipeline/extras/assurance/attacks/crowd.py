@@ -15,10 +15,9 @@ from itertools import combinations_with_replacement
 
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.arguments import probability, whole_number
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import Count
-from pkdp_pipeline.theorems import Protects
+from pkdp_pipeline.model.mechanisms import Count, Protects
+from pkdp_pipeline.model.wording import probability, whole_number
 
 Shape = tuple[float, ...]
 """Chances of one person."""

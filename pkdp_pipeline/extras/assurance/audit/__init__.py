@@ -16,13 +16,21 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ArgumentError, PkdpError
 from pkdp_pipeline.extras.assurance.audit.cases import Case, Trial, case_of, case_of_request
-from pkdp_pipeline.extras.assurance.audit.events import Features, of_cell, of_table
-from pkdp_pipeline.extras.assurance.audit.findings import Audit, Finding, NotAudited, judged, judgements
+from pkdp_pipeline.extras.assurance.audit.findings import (
+    Audit,
+    Features,
+    Finding,
+    NotAudited,
+    judged,
+    judgements,
+    of_cell,
+    of_table,
+)
 from pkdp_pipeline.extras.assurance.audit.operators import PACE, SQL, FrameOperator, Operator, SqlOperator, check_engine
 from pkdp_pipeline.extras.assurance.audit.people import Numbers, draw, frame_of, shown_to_attacker
-from pkdp_pipeline.model.arguments import whole_number
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Mechanism, Protects
+from pkdp_pipeline.model.wording import whole_number
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pkdp_pipeline.engines.pandas_where import selected_rows
+from pkdp_pipeline.engines.pandas_engine import selected_rows
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.extras.assurance.attacks.crowd import Crowd, Life
 from pkdp_pipeline.model.predicate import Condition, Predicate

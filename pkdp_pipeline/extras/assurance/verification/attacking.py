@@ -33,11 +33,10 @@ from pkdp_pipeline.extras.assurance.attacks.schedules import (
     worst_schedules,
 )
 from pkdp_pipeline.extras.assurance.verification.claims import BrokenError, Claim, Nested, UncheckedError, claim_of
-from pkdp_pipeline.ledger.words import number_of
+from pkdp_pipeline.ledger.history import number_of
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import Mechanism
+from pkdp_pipeline.model.mechanisms import Mechanism, Protects
 from pkdp_pipeline.model.wording import rounded_down, rounded_up
-from pkdp_pipeline.theorems import Protects
 
 MAX_RELEASES_TRIED = 12
 """This many different releases of a total are tried."""

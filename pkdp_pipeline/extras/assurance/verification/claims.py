@@ -19,11 +19,11 @@ from pkdp_pipeline.certificates.codec import REWORDED, Difference, described, is
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
 from pkdp_pipeline.certificates.sentences import OWN_CAVEATS
 from pkdp_pipeline.errors import PkdpError, TemporaryError
-from pkdp_pipeline.ledger.words import number_of
-from pkdp_pipeline.model import VERSION
+from pkdp_pipeline.ledger.history import number_of
 from pkdp_pipeline.model.context import Context
-from pkdp_pipeline.model.spelling import printable
+from pkdp_pipeline.model.period import printable
 from pkdp_pipeline.model.wording import names_guarantee
+from pkdp_pipeline.schemas import VERSION
 
 Outcome = Literal["pass", "fail", "not_checked"]
 

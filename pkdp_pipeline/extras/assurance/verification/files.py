@@ -22,7 +22,6 @@ from pkdp_pipeline.extras.assurance.verification.claims import (
     UncheckedError,
     checked,
 )
-from pkdp_pipeline.ledger.parquet_sizes import text_bytes
 from pkdp_pipeline.ledger.sealed import (
     CERTIFICATE_KEY,
     RELEASE_KEY,
@@ -32,6 +31,7 @@ from pkdp_pipeline.ledger.sealed import (
     parquet_bytes,
     parquet_content,
     release_id,
+    text_bytes,
 )
 from pkdp_pipeline.model import display
 from pkdp_pipeline.model.columns import is_ordered

@@ -14,10 +14,10 @@ from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.extras.plan.planning.searching import Goal, guessed_noise, guessed_noise_alone, last_float, read_goal
 from pkdp_pipeline.extras.plan.planning.thresholds import least_release_threshold
-from pkdp_pipeline.model.arguments import whole_number
 from pkdp_pipeline.model.attacker import AttackerModel, read_attacker
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import (
+    SMALLEST_EPSILON,
     Count,
     Counts,
     GeometricNoise,
@@ -26,9 +26,10 @@ from pkdp_pipeline.model.mechanisms import (
     Sum,
     cell_noise,
     cells_per_unit,
+    mean_absolute,
     mechanism_name,
 )
-from pkdp_pipeline.model.noise import SMALLEST_EPSILON, mean_absolute
+from pkdp_pipeline.model.wording import whole_number
 
 _MAX_NOISE = math.nextafter(math.inf, 0.0)
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)

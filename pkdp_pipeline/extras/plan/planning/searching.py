@@ -18,11 +18,10 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
-from pkdp_pipeline.model.arguments import probability, whole_number
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence, read_evidence
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism, Protects
-from pkdp_pipeline.model.wording import rounded_up
+from pkdp_pipeline.model.wording import probability, rounded_up, whole_number
 from pkdp_pipeline.theorems.bound import epsilon_points
 
 

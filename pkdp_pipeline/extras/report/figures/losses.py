@@ -25,7 +25,7 @@ from pkdp_pipeline.extras.report.figures.style import (
     put_periods,
     put_ticks,
 )
-from pkdp_pipeline.model.spelling import exactly
+from pkdp_pipeline.model.period import exactly
 from pkdp_pipeline.model.wording import rounded_up
 
 if TYPE_CHECKING:

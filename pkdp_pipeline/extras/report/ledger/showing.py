@@ -13,8 +13,10 @@ from pkdp_pipeline.cli.screen import Screen
 from pkdp_pipeline.ledger import Entry
 from pkdp_pipeline.ledger.account import unit_named
 from pkdp_pipeline.ledger.chain import Terms
-from pkdp_pipeline.ledger.history import History, Point, Spent, number_of_periods
-from pkdp_pipeline.ledger.words import (
+from pkdp_pipeline.ledger.history import (
+    History,
+    Point,
+    Spent,
     alone_words,
     amount,
     command,
@@ -24,12 +26,13 @@ from pkdp_pipeline.ledger.words import (
     no_epsilon,
     noise_words,
     number_of,
+    number_of_periods,
     state_words,
 )
 from pkdp_pipeline.model.evidence import OneDayProtected, evidence_to_dicts
 from pkdp_pipeline.model.mechanisms import mechanism_to_dict
-from pkdp_pipeline.model.spelling import exactly
-from pkdp_pipeline.theorems import THEOREMS
+from pkdp_pipeline.model.period import exactly
+from pkdp_pipeline.theorems.theorems import THEOREMS
 
 Growth = Sequence[tuple[str, Sequence[Point], Sequence[Spent]]]
 """For each privacy unit its total after each period, and its budgets."""

@@ -19,11 +19,9 @@ from pkdp_pipeline.extras.report.figures import need_matplotlib
 from pkdp_pipeline.extras.report.figures.style import CSS_DARK, CSS_LIGHT
 from pkdp_pipeline.extras.report.pages import numbers, officer, plain_words
 from pkdp_pipeline.extras.report.statement import Statement
-from pkdp_pipeline.ledger.history import Point
-from pkdp_pipeline.ledger.words import amount
-from pkdp_pipeline.model.arguments import choice
-from pkdp_pipeline.model.spelling import exactly, in_markdown, printable, table_line
-from pkdp_pipeline.model.wording import rounded_down, rounded_up
+from pkdp_pipeline.ledger.history import Point, amount
+from pkdp_pipeline.model.period import exactly, in_markdown, printable, table_line
+from pkdp_pipeline.model.wording import choice, rounded_down, rounded_up
 from pkdp_pipeline.releases.printed import PublishedTable, noise_sentence, shown_count
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pkdp_pipeline.extras.report.content import ReleaseView, Report, Series
-from pkdp_pipeline.extras.report.figures.plots import drawn_cells
+from pkdp_pipeline.extras.report.figures import drawn_cells
 from pkdp_pipeline.extras.report.figures.style import breaks, in_figures, places_of
 from pkdp_pipeline.extras.report.pages.plain_words import margin, over_time, withheld_in
 from pkdp_pipeline.model.display import Bands
 from pkdp_pipeline.model.mechanisms import Mechanism, noised_below
-from pkdp_pipeline.model.spelling import joined
+from pkdp_pipeline.model.period import joined
 from pkdp_pipeline.model.wording import fitting
 from pkdp_pipeline.releases.derived import ExpectedError
 

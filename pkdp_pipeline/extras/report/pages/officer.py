@@ -35,11 +35,11 @@ from pkdp_pipeline.extras.report.pages.plain_words import (
 )
 from pkdp_pipeline.extras.report.statement import Scenario, Statement
 from pkdp_pipeline.extras.report.statement.what_if import only_noise, words_of
-from pkdp_pipeline.ledger.words import amount, number_of
+from pkdp_pipeline.ledger.history import amount, number_of
+from pkdp_pipeline.model.attacker import Leakage
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.evidence import evidence_from_dicts
-from pkdp_pipeline.model.leakage import Leakage
-from pkdp_pipeline.model.spelling import exactly
+from pkdp_pipeline.model.period import exactly
 from pkdp_pipeline.model.wording import capital, fitting, rounded_up, spoken
 from pkdp_pipeline.releases.printed import asked_sentence, noise_sentence, shown_count
 from pkdp_pipeline.theorems.without_suppression import TOLD_ABSENT

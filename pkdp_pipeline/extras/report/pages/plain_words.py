@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from pkdp_pipeline.certificates import sentences
 from pkdp_pipeline.extras.report.content import EVERYTHING
 from pkdp_pipeline.extras.report.statement import GuaranteeCurve, Statement
-from pkdp_pipeline.ledger.words import number_of
-from pkdp_pipeline.model.leakage import Leakage
+from pkdp_pipeline.ledger.history import number_of
+from pkdp_pipeline.model.attacker import Leakage
 from pkdp_pipeline.model.mechanisms import Mechanism, noised_below
-from pkdp_pipeline.model.spelling import exactly
+from pkdp_pipeline.model.period import exactly
 from pkdp_pipeline.model.wording import PYTHON, Speech, capital, listed, rounded_up
 from pkdp_pipeline.releases.printed import PublishedTable, following, withheld
 

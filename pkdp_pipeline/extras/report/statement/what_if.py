@@ -25,11 +25,10 @@ from pkdp_pipeline.certificates.stronger import (
     surer,
     threshold_of,
 )
-from pkdp_pipeline.model.arguments import probability
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, cells_per_unit
-from pkdp_pipeline.model.wording import Worded, joined_texts, percent, rounded_up, spoken
-from pkdp_pipeline.theorems import THEOREMS
+from pkdp_pipeline.model.wording import Worded, joined_texts, percent, probability, rounded_up, spoken
+from pkdp_pipeline.theorems.theorems import THEOREMS
 
 _KNOWS_CELLS = "knows the cells of"
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.extras.theory.numbers import read_number
 from pkdp_pipeline.extras.theory.privacy_loss.pairs import (
     CHI_SQUARED,
     HELLINGER,
@@ -26,9 +25,9 @@ from pkdp_pipeline.extras.theory.privacy_loss.pairs import (
     explicit_sides,
 )
 from pkdp_pipeline.extras.theory.privacy_loss.renyi import concentration, lowered, renyi_above, smallest_rho, whole_law
-from pkdp_pipeline.extras.theory.privacy_loss.side import LossSide, crossing, exceeding_above
-from pkdp_pipeline.model.arguments import choice, probability
-from pkdp_pipeline.theorems.rounding import UNIT, Array
+from pkdp_pipeline.extras.theory.privacy_loss.side import LossSide, crossing, exceeding_above, read_number
+from pkdp_pipeline.model.wording import choice, probability
+from pkdp_pipeline.theorems.numerics import UNIT, Array
 
 __all__ = [
     "CHI_SQUARED",

@@ -15,9 +15,9 @@ from typing import Any
 import flint
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.extras.theory.numbers import read_number
-from pkdp_pipeline.model.arguments import positive_real, probability, whole_number
-from pkdp_pipeline.theorems.rounding import ball_above, sum_above
+from pkdp_pipeline.extras.theory.privacy_loss.side import read_number
+from pkdp_pipeline.model.wording import positive_real, probability, whole_number
+from pkdp_pipeline.theorems.numerics import ball_above, sum_above
 
 _BITS = 192
 _MAX_STEPS = 90

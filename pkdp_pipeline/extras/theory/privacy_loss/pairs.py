@@ -16,15 +16,21 @@ import numpy as np
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.composition.convolution import Convolved
 from pkdp_pipeline.composition.loss_laws import directions, on_grid
-from pkdp_pipeline.composition.sums import NoiseTotal, WorstMaximum, first_of
+from pkdp_pipeline.composition.part import NoiseTotal, WorstMaximum, first_of
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.extras.theory.numbers import ball_of, read_epsilon, read_law, read_number
-from pkdp_pipeline.extras.theory.privacy_loss.side import LossSide, thinned
-from pkdp_pipeline.model.arguments import positive_real
-from pkdp_pipeline.theorems import Bound, Protects, WorstCase
+from pkdp_pipeline.extras.theory.privacy_loss.side import (
+    LossSide,
+    ball_of,
+    read_epsilon,
+    read_law,
+    read_number,
+    thinned,
+)
+from pkdp_pipeline.model.mechanisms import Protects
+from pkdp_pipeline.model.wording import positive_real
+from pkdp_pipeline.theorems.bound import Bound, Losses, NoiseLosses, PairLosses, WorstCase
 from pkdp_pipeline.theorems.hull import ProfileLosses
-from pkdp_pipeline.theorems.losses import Losses, NoiseLosses, PairLosses
-from pkdp_pipeline.theorems.rounding import UNIT, Array, ball_above, float_above
+from pkdp_pipeline.theorems.numerics import UNIT, Array, ball_above, float_above
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
 _RELATIVE_STEP = 0.01

@@ -18,7 +18,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pkdp_pipeline.extras.theory.privacy_loss.side import LossSide, log_sum_above
-from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array
+from pkdp_pipeline.theorems.numerics import TINY, UNIT, Array
 
 _TERMS = 18
 """Terms of the series for small exponents: the first one left out is below 0.5^20/20! of the first one."""

@@ -18,7 +18,7 @@ from pkdp_pipeline.composition.loss_laws import Directions
 from pkdp_pipeline.engines.pandas_engine import PandasEngine
 from pkdp_pipeline.engines.relation_engine import RelationEngine
 from pkdp_pipeline.extras.assurance.audit import audit_cases
-from pkdp_pipeline.extras.assurance.audit.battery import battery
+from pkdp_pipeline.extras.assurance.audit.cases import battery
 from pkdp_pipeline.extras.assurance.audit.findings import Audit
 from pkdp_pipeline.extras.assurance.audit.operators import STANDARD
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise

@@ -13,7 +13,7 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.extras.assurance.audit import audit_job, cases
 from pkdp_pipeline.extras.assurance.audit.people import filtered
 from pkdp_pipeline.jobs import load_job
-from pkdp_pipeline.model.query import from_query
+from pkdp_pipeline.model.predicate import from_query
 from pkdp_pipeline.releases import publish as publishing
 
 HEAD = """

@@ -12,9 +12,16 @@ import pandas as pd
 import pytest
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.extras.assurance.audit.battery import battery
-from pkdp_pipeline.extras.assurance.audit.events import chosen, of_cell, of_table
-from pkdp_pipeline.extras.assurance.audit.findings import Audit, NotAudited, judged, judgements
+from pkdp_pipeline.extras.assurance.audit.cases import battery
+from pkdp_pipeline.extras.assurance.audit.findings import (
+    Audit,
+    NotAudited,
+    chosen,
+    judged,
+    judgements,
+    of_cell,
+    of_table,
+)
 from pkdp_pipeline.extras.assurance.audit.operators import FrameOperator, Output, observed
 
 SCHEMA = Path(pkdp.__file__).parent / "schemas" / "audit.v1.json"

@@ -7,8 +7,7 @@ import pytest
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.assurance.attacks.crowd import Crowd, Group, is_admitted
-from pkdp_pipeline.extras.assurance.audit.battery import battery
-from pkdp_pipeline.extras.assurance.audit.cases import case_of, crowds_for
+from pkdp_pipeline.extras.assurance.audit.cases import battery, case_of, crowds_for
 from pkdp_pipeline.extras.assurance.audit.people import ABSENT, Layout, draw, frame_of, shown_to_attacker
 
 ATTACKERS = [

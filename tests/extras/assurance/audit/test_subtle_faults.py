@@ -16,7 +16,7 @@ from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.engines.pandas_engine import PandasEngine
 from pkdp_pipeline.errors import InputCheckError
 from pkdp_pipeline.extras.assurance.audit import audit_cases
-from pkdp_pipeline.extras.assurance.audit.battery import battery
+from pkdp_pipeline.extras.assurance.audit.cases import battery
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise
 from pkdp_pipeline.releases import public_table as applied
 from pkdp_pipeline.releases import publish as publishing

@@ -15,10 +15,10 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.assurance.verification import attacking, verify
 from pkdp_pipeline.extras.report import pages as forms
 from pkdp_pipeline.extras.report import verification
-from pkdp_pipeline.extras.report.pages import document_of, published
-from pkdp_pipeline.extras.report.pages.gathering import series_of
-from pkdp_pipeline.extras.report.pages.published import promise_of
-from pkdp_pipeline.extras.report.verification import pages
+from pkdp_pipeline.extras.report import verification as pages
+from pkdp_pipeline.extras.report.pages import document_of
+from pkdp_pipeline.extras.report.pages import gathering as published
+from pkdp_pipeline.extras.report.pages.gathering import promise_of, series_of
 from pkdp_pipeline.releases.release import Release
 
 

@@ -8,8 +8,7 @@ import pytest
 from figure_samples import axes, drawn, labels, table, texts
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.extras.report.figures import draw_counts
-from pkdp_pipeline.extras.report.figures.plots import MAX_ROWS
+from pkdp_pipeline.extras.report.figures import MAX_ROWS, draw_counts
 
 
 def bars(panel):

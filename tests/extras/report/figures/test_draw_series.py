@@ -13,8 +13,7 @@ from figure_samples import axes, drawn, series, texts
 from thorough import thinned
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.extras.report.figures import draw_series
-from pkdp_pipeline.extras.report.figures.plots import MAX_CELLS, drawn_cells
+from pkdp_pipeline.extras.report.figures import MAX_CELLS, draw_series, drawn_cells
 
 
 def values(panel, cell):

@@ -19,7 +19,7 @@ from pkdp_pipeline.extras.report.content import Report
 from pkdp_pipeline.extras.report.job_report import report_of
 from pkdp_pipeline.extras.start import commands
 from pkdp_pipeline.jobs import load_job
-from pkdp_pipeline.jobs.backfilling import backfill
+from pkdp_pipeline.jobs.session import backfill
 
 __all__ = ["HOSTILE", "auditor_report", "clinic_report", "day_report", "hostile_report", "noisy_report", "year_report"]
 

@@ -17,10 +17,11 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.extras.report import job_report
 from pkdp_pipeline.extras.report.job_report import NothingPublishedError
 from pkdp_pipeline.extras.report.pages import gathering as module
-from pkdp_pipeline.extras.report.pages import published, render
+from pkdp_pipeline.extras.report.pages import gathering as published
+from pkdp_pipeline.extras.report.pages import render
 from pkdp_pipeline.extras.report.statement import Statement
 from pkdp_pipeline.jobs import run_job
-from pkdp_pipeline.jobs.backfilling import backfill
+from pkdp_pipeline.jobs.session import backfill
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import GeometricNoise

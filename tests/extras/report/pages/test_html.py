@@ -27,7 +27,7 @@ from pkdp_pipeline.extras.report.pages import to_html, to_markdown
 from pkdp_pipeline.extras.report.pages.numbers import numbers_of
 from pkdp_pipeline.extras.report.pages.plain_words import DECLARED, attackers, ledger_total, meaning, titled
 from pkdp_pipeline.extras.report.statement import Statement
-from pkdp_pipeline.model.spelling import joined
+from pkdp_pipeline.model.period import joined
 from pkdp_pipeline.model.wording import rounded_up
 
 pytestmark = pytest.mark.xdist_group("report")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from pkdp_pipeline.model.spelling import in_markdown, joined, key_text, printable, table_line
+from pkdp_pipeline.model.period import in_markdown, joined, key_text, printable, table_line
 
 PARTS = st.sampled_from(
     [*HOSTILE, "`", "*", "_", "~~", "[a](b)", "![", "<b>", "&lt;", "|", "\\", "http://", "www.x.org"]

@@ -18,7 +18,7 @@ from visit_jobs import BASIC, DAY, dates, visits
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.extras.report import pages as forms
 from pkdp_pipeline.extras.report import pages as room
-from pkdp_pipeline.extras.report.pages import published
+from pkdp_pipeline.extras.report.pages import gathering as published
 from pkdp_pipeline.jobs import load_job, run_job
 
 REPORTING = BASIC.replace('directory = "out"', 'directory = "out"\n    report = true')

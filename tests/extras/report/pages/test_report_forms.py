@@ -21,7 +21,7 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.extras.report import content
 from pkdp_pipeline.extras.report.pages import SCHEMA, carried, render, report_of_document, to_html, to_markdown
-from pkdp_pipeline.model.spelling import key_text
+from pkdp_pipeline.model.period import key_text
 
 SCHEMAS = Path(pkdp.__file__).parent / "schemas"
 DOCUMENT = json.loads((SCHEMAS / "report.v1.json").read_text(encoding="utf-8"))

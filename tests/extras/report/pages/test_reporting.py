@@ -15,9 +15,8 @@ from pkdp_pipeline.extras.report import job_report as module
 from pkdp_pipeline.extras.report import pages as room
 from pkdp_pipeline.extras.report.job_report import report_of, report_place
 from pkdp_pipeline.jobs import load_job, run_job
-from pkdp_pipeline.jobs.backfilling import backfill
 from pkdp_pipeline.jobs.checks import stated_rules
-from pkdp_pipeline.jobs.session import JobSession
+from pkdp_pipeline.jobs.session import JobSession, backfill
 from pkdp_pipeline.ledger import Ledger
 
 REPORTING = BASIC.replace('directory = "out"', 'directory = "out"\n    report = true')

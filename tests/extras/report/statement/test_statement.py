@@ -14,7 +14,7 @@ from thorough import thinned
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.report.statement import Statement
 from pkdp_pipeline.model.wording import rounded_up
-from pkdp_pipeline.theorems import THEOREMS
+from pkdp_pipeline.theorems.theorems import THEOREMS
 
 ATTACKER = pkdp.AttackerModel(p_max=0.1)
 NOISE = pkdp.GeometricNoise(0.5)

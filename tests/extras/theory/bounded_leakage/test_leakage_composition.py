@@ -23,8 +23,8 @@ from pkdp_pipeline.extras.theory.bounded_leakage import (
     growth_above,
     growth_below,
 )
-from pkdp_pipeline.extras.theory.numbers import divergence
-from pkdp_pipeline.theorems.rounding import float_above, sum_above
+from pkdp_pipeline.extras.theory.privacy_loss.side import divergence
+from pkdp_pipeline.theorems.numerics import float_above, sum_above
 
 
 def randomised(growth, delta):

@@ -25,8 +25,8 @@ from pkdp_pipeline.extras.theory.bounded_leakage import (
     growth_above,
     growth_below,
 )
-from pkdp_pipeline.extras.theory.numbers import exact_end
-from pkdp_pipeline.theorems.rounding import float_above
+from pkdp_pipeline.extras.theory.privacy_loss.side import exact_end
+from pkdp_pipeline.theorems.numerics import float_above
 
 EPSILONS = st.sampled_from([0.0, 0.125, 0.4, 1.0, 2.5])
 DELTAS = st.sampled_from([0.0, 1e-9, 0.01, 0.2, 0.6])

@@ -120,8 +120,8 @@ LINES = {
     # Sums: what their totals do not hide (5), and a move between two of them (7). Theorems are imported from where they
     # lie, without a face (3 here, 1 in certificates; 19 less there).
     "composition": 1_965,
-    # Sums in words, and the nearest noise for them (37). Where everybody is in one cell rule 10 is not asked (2).
     # Sums in words, and the nearest noise for them (37); words of a sum without cells (16).
+    # Where everybody is in one cell rule 10 is not asked (2).
     # 950 would take advice of choices that can be certified (222), stronger attackers (133), which three extras share,
     # and how a stored document differs from a recomputed one (125).
     # What declared cells leave no room for, certify refuses (7).
@@ -198,10 +198,9 @@ LINES = {
     "extras/gate": 1_749,
     # The catalogue of published rules and its command (140), and planning of noise below k. 1,900 would take the
     # guesses that halve the time of a search (90), curves, and the ways in which a choice is written (110).
-    # Levels of hierarchies, derived or each by itself (99). Bounds of sums against their error (44).
     # Levels of hierarchies, derived or each by itself (99). Bounds of sums against their error (44), as a command (66).
-    # Plans of sums and of levels name their schema and library (12), and hold p_min against the cells (3).
-    "extras/plan": 2_521,
+    # Plans of sums and of levels name their schema and library (12), and hold p_min against the cells (4).
+    "extras/plan": 2_522,
     # Sums are called sums (7). The first screen: cells by periods, small pictures over time, changes that noise allows
     # to be seen.
     # A revision writes the report of everything again (4).

@@ -222,3 +222,12 @@ def test_arguments_are_checked(changed, words):
 def test_cells_that_leave_no_room_for_p_min_are_refused():
     with pytest.raises(ArgumentError, match="p_min"):
         choices(AttackerModel(p_min=0.3, p_max=0.5, unknown=9), epsilon=1.0, delta=1e-6, counts=TOWNS)
+
+
+def test_cells_from_the_data_leave_out_p_min_as_their_releases_do():
+    shares = {"p_max": 0.5, "unknown": 2000}
+    with_and_without = (AttackerModel(p_min=0.2, **shares), AttackerModel(**shares))
+    first, second = (choices(attacker, epsilon=1.0, delta=1e-6, declared_cells=False) for attacker in with_and_without)
+    assert [choice.mechanism for choice in first] == [choice.mechanism for choice in second]
+    assert by_way(first).keys() >= {"k", "noise_and_k"}
+    assert "exact" in by_way(choices(with_and_without[0], epsilon=1.0, delta=1e-6))

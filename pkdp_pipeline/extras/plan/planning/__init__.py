@@ -341,6 +341,7 @@ def choices(
         model.check_cells(len(counts.counts), cells_per_unit)
     goal = replace(goal, cells_per_unit=cells_per_unit)
     from_data = isinstance(bare, Histogram) and not declared_cells  # then noise needs a threshold
+    model = model.among(None) if from_data else model  # and a release leaves out p_min
     options: list[Choice] = []
     refused: list[NotCertifiableError | NoEvidenceError] = []
     ways: dict[Way, Callable[[], Counts | None]] = {

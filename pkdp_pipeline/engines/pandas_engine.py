@@ -369,7 +369,7 @@ def _units(columns: Iterable[pd.Series[Any]], *, drawn: bool = False) -> dict[st
 
 
 def _number(value: Any) -> int:
-    """Return the number of a value in a unit's name, as `engines.draws` has it."""
+    """Return the number of a value in a unit's name, as `engines.statements` has it."""
     key = canonical_key(value)
     if isinstance(key, float) and key.is_integer() and abs(key) < WHOLE:
         key = int(key)

@@ -1,6 +1,6 @@
-"""Counting the units of a pandas frame: columns become Arrow arrays under which equal values are one value.
+"""Pandas frames: which rows satisfy a predicate, and how their units are counted.
 
-Which rows of a pandas frame satisfy a predicate.
+Columns become Arrow arrays under which equal values are one value.
 """
 
 from __future__ import annotations

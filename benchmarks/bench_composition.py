@@ -24,7 +24,7 @@ from pkdp_pipeline.composition import convolution
 from pkdp_pipeline.composition.convolution import Convolved
 from pkdp_pipeline.composition.loss_laws import Directions, directions
 from pkdp_pipeline.composition.score_attack import score_test
-from pkdp_pipeline.theorems import bound as losses
+from pkdp_pipeline.theorems import bound
 from pkdp_pipeline.theorems.bound import NoiseLosses
 from pkdp_pipeline.theorems.counting import Counting
 from pkdp_pipeline.theorems.hull import hull_atoms
@@ -43,7 +43,7 @@ def cold(task: Callable[[], Any], runs: int) -> tuple[float, Any]:
     """Return the median time in milliseconds, with all caches emptied before each run, and the last result."""
     times = []
     for _ in range(runs):
-        for cache in (convolution._law, convolution._spread, losses._pair, hull_atoms):
+        for cache in (convolution._law, convolution._spread, bound._pair, hull_atoms):
             cache.cache_clear()
         start = time.perf_counter()
         result = task()

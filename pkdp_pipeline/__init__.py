@@ -189,7 +189,7 @@ _MOVED = {
     "planning": "extras.plan.planning",
     "theory": "extras.theory",
 }
-"""Documented names of modules that lie in `extras`: job files of dbt, schedules and programs name them."""
+"""Documented names of modules that lie elsewhere: job files of dbt, schedules and programs name them."""
 
 
 class _Moved:

@@ -30,8 +30,8 @@ class Plugin:
     commands : mapping of str to str
         Commands of ``pkdp``: functions, or groups of them as `typer.Typer`.
     sources : mapping of str to str
-        Keys of ``source`` in a job file: subclasses of `jobs.source_tables.SourceTable`. ``files:NAME`` reads files
-        with the engine, or of the format, NAME.
+        Keys of ``source`` in a job file: subclasses of `jobs.source_tables.SourceTable`. ``files:NAME`` reads the files
+        of a job whose engine is NAME; ``files:excel`` writes workbooks as CSV. Other formats are keys of their own.
     outputs : mapping of str to str
         Keys of ``[output]`` in a job file: functions as in `jobs.outputs.Output`.
     formats : mapping of str to str

@@ -233,7 +233,7 @@ class Certificate(ABC):
         return bracketed(self.partial_bounds, self.worst_case_bound, epsilons)
 
     def rounding(self, epsilons: Array) -> tuple[Array, Array]:
-        """Return how far `delta_bounds` at `epsilons` may be rounded, as shares; see `pkdp_pipeline.theorems.Bound`."""
+        """Return how far `delta_bounds` at `epsilons` may be rounded, as shares; see `theorems.bound.Bound`."""
         certified = Guarantee(self._bounds).rounding(epsilons)
         attacks = [applied.attack for applied in self.partial_bounds if applied.attack is not None]
         # Where more would be attained than is certified, the certified side stands in both places.

@@ -12,7 +12,7 @@ factor may be replaced by any measure whose `f` is larger. Three steps are used:
 
 The share of one release in a total is its losses in either order of the two lives.
 
-All choices of directions at once, where they are too many to be looked at one by one.
+A cover bounds all choices of directions at once, where they are too many to be looked at one by one.
 
 At one frequency let ``R_d``, ``L_d`` be the transforms of release d in its two orders and ``Δ_d = log(R_d/L_d)/2``.
 The total of a choice is ``Π R_d · exp(-2 Σ_l Δ_d)``, the sum over the releases in the order `left`; the branch of

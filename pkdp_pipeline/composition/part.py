@@ -1,6 +1,6 @@
-"""Part and Total: what a composition rule is given, and what it returns.
+"""Part and Total: what a composition rule is given, and what it returns; and bounds that several rules make of parts.
 
-The largest of several profiles, what noise promises in several releases, and chains of changes.
+These are the largest of several profiles, the sum of what noise promises in several releases, and chains of changes.
 """
 
 from __future__ import annotations

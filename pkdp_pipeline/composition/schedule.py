@@ -45,7 +45,7 @@ _MAX_KINDS_SUMMED = 32
 
 
 def independent_given_habits(parts: Parts, evidence: Sequence[Evidence]) -> Total:
-    """Convolve the losses of all parts; with `BoundedParticipation`, of those in which two lives can differ."""
+    """Convolve the losses of all parts; with `BoundedParticipation`, of up to twice as many periods as it says."""
     rule, most = "independent_given_habits", _most(evidence)
     return _whole(rule, parts, most, convolved(rule, parts, None if most is None else most * at_once(parts)))
 
@@ -148,7 +148,8 @@ def _repeatable(part: Part) -> Thresholding | None:
 def noise_total(parts: Parts, participation: int | None = None) -> WorstCase | None:
     """Return the total of the worst-case guarantees; None where a part has none.
 
-    With `participation`, of the periods in which two lives can differ, each at the joint cost of its releases.
+    `participation`: in how many periods anybody takes part; two lives differ in up to twice as many, each at the joint
+    cost of its releases.
     """
     everything = plain_sum(_WORST, parts)
     if participation is None or everything is None:

@@ -1,9 +1,8 @@
-"""Counting distinct units: one engine for each kind of frame, imported when it is given one.
+"""Engines: their protocol, what they are asked and answer, which of them counts a frame, and which files are known.
 
-All kinds of frames become the same rows: ``u0, u1, …`` (the unit), ``b0, b1, …`` (the cell), and what the one-cell
-rule needs. They are aggregated where they are, or in memory: only counted cells leave the engine.
-
-An engine's question, its answer, the protocol every engine follows, which engine counts a frame, and known files.
+An engine counts distinct units. It is imported when it is given a frame of its kind. All kinds of frames become the
+same rows: ``u0, u1, …`` (the unit), ``b0, b1, …`` (the cell), and what the one-cell rule needs. They are aggregated
+where they are, or in memory: only counted cells leave the engine.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ numbers close together are counted by place: each has one in an array, which hol
 private DuckDB. Of 3 million rows in memory the first takes 0.03 s where the second takes 0.07 s; of 10 million the
 first takes 0.3 times as long as a plain GROUP BY (benchmarks/bench_engines.py).
 
-Arrow columns as the values that they hold, whatever keeps them: a dictionary may hold one value twice, or none.
+Columns of Arrow are read as the values that they hold, however kept: a dictionary may hold one value twice, or none.
 """
 
 from __future__ import annotations

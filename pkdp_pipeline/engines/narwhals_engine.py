@@ -1,6 +1,6 @@
 """All frames that Narwhals knows, counted by lazy queries; only counted cells leave a frame's engine.
 
-Counting the units of a Polars frame, eager or lazy, in Polars where that is faster.
+Frames of Polars, eager or lazy, have an engine of their own here, which counts in Polars where that is faster.
 """
 
 from __future__ import annotations

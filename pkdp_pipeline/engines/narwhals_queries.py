@@ -354,7 +354,7 @@ def _cell_text(rows: Rows, cell: list[str]) -> nw.Expr:
 
 
 def _text(name: str, dtype: Any) -> nw.Expr:
-    """Return a value's text as `engines.draws` has it: whole numbers are written out, decimals without ending zeros."""
+    """Return a value's text as `engines.statements` has it: whole numbers in full, decimals without ending zeros."""
     column = nw.col(name)
     if isinstance(dtype, nw.Datetime) and dtype.time_zone is not None:
         # An instant is written as the clock of its zone, UTC, shows it: a zone in the text draws another cell.

@@ -1,6 +1,6 @@
-"""Counting the units of a pandas frame: columns become Arrow arrays under which equal values are one value.
+"""Pandas frames: which rows satisfy a predicate, and how their units are counted.
 
-Which rows of a pandas frame satisfy a predicate.
+Columns become Arrow arrays under which equal values are one value.
 """
 
 from __future__ import annotations
@@ -369,7 +369,7 @@ def _units(columns: Iterable[pd.Series[Any]], *, drawn: bool = False) -> dict[st
 
 
 def _number(value: Any) -> int:
-    """Return the number of a value in a unit's name, as `engines.draws` has it."""
+    """Return the number of a value in a unit's name, as `engines.statements` has it."""
     key = canonical_key(value)
     if isinstance(key, float) and key.is_integer() and abs(key) < WHOLE:
         key = int(key)

@@ -57,9 +57,10 @@ def check_input(
 ) -> CheckedDay:
     """Check one day of the source before anything is charged.
 
-    `asked`: the releases to be published; None for all of the job's. `verdicts`: gets each rule that was looked at, and
-    whether the day keeps it. Raises `InputCheckError`, naming columns and rules, never a value or a number from the
-    data; `ArgumentError` or `ConfigError` if the source cannot be read, or does not have what a release asks for.
+    `questions`: those of the releases to be published; None for all of the job's. `verdicts`: gets each rule that was
+    looked at, and whether the day keeps it. Raises `InputCheckError`, naming columns and rules, never a value or a
+    number from the data; `ArgumentError` or `ConfigError` if the source cannot be read, or does not have what a release
+    asks for.
     """
     expectations = read_expectations(job.checks)
     kept = [] if verdicts is None else verdicts

@@ -1,4 +1,4 @@
-"""Job: a job file as checked values, and its reading. It may say what `interface` names, and nothing else.
+"""Job: a job file as checked values, and its reading. A key that no table has is an error.
 
 A complaint names the file, the key, the rule and the fix, never the value, which may be a password. Paths are absolute.
 """

@@ -1,7 +1,4 @@
-"""The attacker: what is assumed unknown to them, and what leaks about the same people beside the releases.
-
-Leakage: what is published exactly, or known to leak, about the same people beside the releases.
-"""
+"""The attacker: what is assumed unknown to them, and what leaks about the same people beside the releases."""
 
 from __future__ import annotations
 

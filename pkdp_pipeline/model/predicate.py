@@ -1,11 +1,11 @@
 """The tree of a predicate, in one form for equal questions, and the text by which a ledger knows it.
 
 Its leaves are conditions on a column; NOT is at the leaves only. A comparison with a missing value is false, and its
-negation true: every node is true or false for every row.
+negation true: every node is true or false for every row. Patterns of LIKE have one spelling, and tests and a regular
+expression that mean the same in every engine.
 
-A LIKE pattern has one spelling, and tests and a regular expression that mean the same in every engine.
-
-From a query string to a predicate: everything but comparisons of columns is refused, before any data are read.
+Predicates are made from query strings, of which everything but comparisons of columns is refused before any data are
+read.
 """
 
 from __future__ import annotations

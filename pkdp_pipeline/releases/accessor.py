@@ -1,11 +1,8 @@
 """The questions on a frame: `count`, `histogram` and `sum`, and ``df.pkdp``, which asks them of its own; and `explain`.
 
-The docstring of `histogram` describes every option. This module is loaded with the package, so it loads the
-others when something is asked.
-
-Calls: how the options of a function that asks a frame, and what pandas users hand in, become a publication.
-
-A frame that was not read, since its release is a replay, is told of.
+The options of a question, and what pandas users hand in, become a publication here. The docstring of `histogram`
+describes every option. A caller is warned where another frame was given for a release that is a replay. This module
+is loaded when pandas or Polars is, so it loads the others when something is asked.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""From a SQL filter to a predicate: of what DuckDB parsed, listed nodes are read and everything else is refused.
-
-A filter as DuckDB's parser reads it: a tree, whose listed forms are read and everything else is refused.
-"""
+"""From a SQL filter to a predicate: of the tree that DuckDB's parser makes, listed nodes are read, others refused."""
 
 from __future__ import annotations
 

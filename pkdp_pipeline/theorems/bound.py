@@ -1,6 +1,6 @@
 """Theorem: the record of all that is said of it; Bound: one at work, a certified δ(ε); Guarantee: the least of many.
 
-Privacy losses, which bounds give to be composed: the logarithm of the likelihood ratio of the target's two lives.
+Losses: a bound that can be composed gives its privacy losses, logarithms of the likelihood ratio of the two lives.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A threshold against a declared box: it lets nobody tell more than if more people were unknown.
+"""A threshold against a declared box: its bound, and when the theorems on a box, with or without a threshold, hold.
+
+In a box everybody else is counted with a probability between two numbers. A threshold lets nobody tell more than if
+more people were unknown.
 
 The blocks are those of theorem E, each with as many people at `p_min` as its last vertex needs. That number is
 searched between the two that the mean of the tilted law `g` settles, computed within 1e-12, by the sign of
@@ -7,8 +10,6 @@ open, the certified side takes the fewer people, which errs upward, and the atta
 mode surely is a published cutoff. With noise the mode is √3 standard deviations or less from the mean (the coins'
 variance is taken to be their mean, and 3 to 5 are added for whole numbers); between, the law's slope at the cutoff
 decides, and beyond the window the slope at its end, on the side on which log-concavity lets it.
-
-When the theorems on a declared box hold: everybody else is counted with a probability between two numbers.
 """
 
 from __future__ import annotations

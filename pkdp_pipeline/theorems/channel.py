@@ -1,18 +1,16 @@
 """Channels: what is published of a count, as a map from laws of counts to laws of what is published.
 
-*Rounding* of kernels, with ``u = 2^-53``: a map sums positive terms of a law. The sum with the noise is built from both
-sides in steps of 1, 2, 4, …: at most 14 products each, so a probability errs by ``(4W + 12ε0(W + |k - r|) + 200)u``
-relatively, for W values, where ``12ε0 W`` also covers every ε0 of the sampler, within 2^-50 of the declared one. Of
-signed vectors the same share of what their absolute values publish.
+A `Kernel` maps the law of any count. A `Channel` is of the number of coins of two kinds that fell: suppressed below k,
+noised, and suppressed below a release threshold.
 
-Of coins of two kinds the number is published: suppressed below k, noised, and suppressed below a release threshold.
+*Rounding*, with ``u = 2^-53``: a map sums positive terms of a law. The sum with the noise is built from both sides in
+steps of 1, 2, 4, …: at most 14 products each. So published probabilities err by
+``(4W + 12ε0(W + |k - r|) + 200)u`` relatively, for W values, where ``12ε0 W`` also covers every ε0 of the sampler,
+within 2^-50 of the declared one. Of signed vectors the same share of what their absolute values publish.
 
-*Rounding* there: a law is anchored in a ball at its mode and cut where it is below e^-92 of what
-matters; geometric series bound the rest. The sum with the noise is built from both sides in steps of 1, 2, 4, …:
-positive terms, at most 14 products each. So probabilities of what is published err by
-``(10n + 4W + 12ε0(W + |k - r|) + 200)u``, relatively, for n counts and W values, where ``12ε0 W`` also covers every
-ε0 of the sampler, within 2^-50 of the declared one. Laws of coins of two kinds are convolutions, with 14n in the
-place of 10n, cut beyond what both have exactly. 1e-285 covers underflow. Divergences are sums of
+A law of coins is anchored in a ball at its mode and cut where it is below e^-92 of what matters; geometric series bound
+the rest. That adds 10n u for n counts, and 14n u with coins of two kinds, whose laws are convolutions, cut beyond what
+both have exactly. 1e-285 covers underflow. Divergences are sums of
 ``max(0, P(1 ± b) - e^ε Q(1 ∓ b))`` with that budget b, so cancellation widens the bracket only; four times the
 distance of its sides is added to `rounding`. Within 2^-40 of ε0 what the sampler's own ε0 may add is added.
 """

@@ -1,8 +1,7 @@
 """Theorem G: which of two cells, where each is suppressed below k, noised, and suppressed below a release threshold.
 
-Two noised looks at one number: of x people in the one cell all others are in the other, and both are published.
-
-A cell is suppressed below k, noised, and suppressed below a release threshold, as one cell is in `theorems.channel`.
+These are two noised looks at one number: of x people in the one cell all others are in the other, and both are
+published. Each cell is what one is in `theorems.channel`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""Bounds on what coins tell behind a threshold and noise, for whole blocks of numbers of coins of two kinds.
+"""Divergences of one channel with coins of two kinds, and bounds on them for whole blocks of numbers of coins.
 
-Where gains turn into losses at a count x that is not sure to 1e-6, the count nearest is taken: h is 0 there, and the
-sign does not matter. Ratios of neighbouring probabilities are widened by 1e-9, and unknown where one is below
+They are those of theorem D, for several ε at once. `between_columns` bounds blocks of one kind of coins: positions at
+which gains turn into losses are moved by 1e-6 and a whole number to the safe side. `between` bounds blocks of two
+kinds: where gains turn into losses at a count x that is not sure to 1e-6, the count nearest is taken: h is 0 there,
+and the sign does not matter. Ratios of neighbouring probabilities are widened by 1e-9, and unknown where one is below
 1e-280.
-
-Divergences of one channel with coins of two kinds, for several ε at once, and bounds on blocks of one kind.
-
-In a block positions at which gains turn into losses are moved by 1e-6 and a whole number to the safe side.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""The way back from δ to ε, and searches for the first of ordered numbers.
+"""Numerics: floats that err on the safe side, the way back from δ to ε, and tails of a binomial count.
 
-Directed rounding: from ball arithmetic and budgeted floats to floats that err on the safe side.
-
-Hockey-stick divergences of one thresholded binomial count, as series without cancellation.
-
-For ``S ~ Bin(m, p)`` with density `f` and a cutoff `t`, the two tails of lemma 1 are
+Rounding is directed, from ball arithmetic and from budgeted floats. Searches find the first of ordered numbers. The
+hockey-stick divergences of one thresholded count are series without cancellation. For ``S ~ Bin(m, p)`` with density
+`f` and a cutoff `t`, the two tails of lemma 1 are
 
     right = P[S ≥ t] - e^ε P[S ≥ t+1] = Σ_{i≥0} f(t+i) (1 - e^ε f(t+i+1)/f(t+i)),
     left  = P[S ≤ t] - e^ε P[S ≤ t-1] = Σ_{i≥0} f(t-i) (1 - e^ε f(t-i-1)/f(t-i)).

@@ -8,10 +8,9 @@ Attacks on two such counts at once take one crowd that may be in the one cell, a
 person who may be in cell v or absent says nothing about w. So for m such people, and n who may be in w or absent, the
 two counts are independent, and the divergence of what is published is that of a product of two pairs of laws.
 
-One crowd of people who may be in the first cell or absent, beside a second cell that is bounded by waiting times.
-
-Given what the first cell shows, the second is dominated by waiting times, whoever is in it. A search over the number of
-people in the first cell is then a bound on both: blocks of numbers are halved where they may tell more.
+A bound on both takes one crowd only, in the first cell or absent: given what that shows, the second cell is dominated
+by waiting times, whoever is in it. The worst number of people in the crowd is searched: blocks of numbers are halved
+where they may tell more.
 """
 
 from __future__ import annotations
@@ -413,7 +412,7 @@ _FIRST_WIDTH = 0.1
 def crowd_alone(
     thresholds: tuple[int, int], p: float, cap: int | None, epsilon: float, lost: float, low: int, high: int | None
 ) -> float:
-    """Return what `low` to `high` people who may be in the first cell tell at most, beside waiting times; see below."""
+    """Return what `low` to `high` people who may be in the first cell tell at most, beside waiting times."""
     second = waiting_pair(thresholds[1] - 1, p, cap, lost)
     return product_above(reaching_pair(thresholds[0], p, low, high, lost), second, epsilon)
 

@@ -1,4 +1,4 @@
-"""Theorems that need nothing suppressed: options, theorem F, and theorem I, with the bound of the first two.
+"""Theorems that need nothing suppressed: theorem F, exact counts of options, with the bound of both; and theorem I.
 
 In a histogram without a threshold a share of everybody who is unknown are coins between two of a person's lives.
 Theorem I rests on counts that are exact from k on and noised below; see `noised_below`.

@@ -1,6 +1,7 @@
-"""The promise of noise whatever the attacker knows: on counts, and on sums of clamped contributions.
+"""The promise of noise whatever the attacker knows, on counts and on clamped sums; and bounds beside what leaks.
 
-The change of a bound beside what leaks.
+A leakage changes the bound of a release: one that is private itself, one that depends on the noise, and one that is
+the same in both lives.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ import pandas as pd
 import pydantic
 
 from pkdp_pipeline.engines.pandas_engine import PandasEngine
+from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.source_tables import SourceTable
 from pkdp_pipeline.jobs.sources.relations import RelationSource, connect
 from pkdp_pipeline.jobs.steps import PeriodStep
@@ -31,7 +32,7 @@ def open_numbered(table, needs):
     assert needs.of(["day", "person", "town", "else"]) == ("day", "person", "town")
     connection = connect()
     rows = f"SELECT DATE '2020-01-01' AS day, i AS person, 'Ås' AS town FROM range({table.people}) AS r(i)"
-    return RelationSource(connection, connection.sql(rows), RuntimeError("broken"))
+    return RelationSource(connection, connection.sql(rows), ConfigError("broken"))
 
 
 def in_text(job, work, writing):

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline import engines as question
+from pkdp_pipeline import engines
 from pkdp_pipeline.engines import CellCounts, Tally, Units
 
 PEOPLE = pd.DataFrame({"person": range(60), "town": ["Oslo"] * 50 + ["Bergen"] * 10})
@@ -45,7 +45,7 @@ def toy(monkeypatch):
     module.RowsEngine = RowsEngine
     monkeypatch.setitem(sys.modules, "toy_engine", module)
     line = {(Rows.__module__.split(".")[0], Rows.__name__): "toy_engine:RowsEngine"}
-    monkeypatch.setattr(question, "ENGINES", MappingProxyType({**question.ENGINES, **line}))
+    monkeypatch.setattr(engines, "ENGINES", MappingProxyType({**engines.ENGINES, **line}))
 
 
 @pytest.mark.usefixtures("toy")

@@ -17,7 +17,7 @@ from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.job import open_source
-from pkdp_pipeline.jobs.sources import files as csv_forms
+from pkdp_pipeline.jobs.sources import files as source_files
 from pkdp_pipeline.jobs.tables import PeriodTable
 
 DAY = date(2026, 2, 1)
@@ -95,13 +95,13 @@ def test_workbooks_of_a_pattern_agree_by_the_names_of_their_columns(opened, writ
 
 
 def test_a_refused_workbook_does_not_stay_in_memory(opened, written, monkeypatch):
-    files, in_memory = [], csv_forms._in_memory
+    files, in_memory = [], source_files._in_memory
 
     def noted():
         files.append(in_memory())
         return files[-1]
 
-    monkeypatch.setattr(csv_forms, "_in_memory", noted)
+    monkeypatch.setattr(source_files, "_in_memory", noted)
     with pytest.raises(ConfigError, match=r"source\.types"):
         opened({"files": written(), "types": {"nowhere": "real"}})
     assert [file.closed for _, file in files] == [True]

@@ -17,7 +17,7 @@ from pkdp_pipeline.jobs.job import Job, load_job
 from pkdp_pipeline.jobs.source_tables import DuckDBSourceTable, FileSourceTable
 from pkdp_pipeline.jobs.tables import FreshTable, RowsTable
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.releases import options as complaints
+from pkdp_pipeline.releases import options
 from pkdp_pipeline.releases.options import Table
 
 SOURCE = 'source = "visits.parquet"'
@@ -384,7 +384,7 @@ def test_what_is_required_is_shown_as_it_is_written():
     needed = {name for table in _tables() for name, field in table.model_fields.items() if field.is_required()}
     assert {"dataset", "release", "epsilon", "name", "column", "directory"} <= needed
     for name in needed:
-        said = complaints._message({"type": "missing"}, name, complaints._WRITTEN.get(name))
+        said = options._message({"type": "missing"}, name, options._WRITTEN.get(name))
         assert re.fullmatch(
             rf"is required: write (\[+{name}\]+, (with two brackets, )?and below it )?.+ = .+\.", said
         ), said

@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs import files as writing
@@ -33,7 +34,7 @@ class ToySource(SourceTable):
     def open(self, job):
         connection = connect()
         rows = f"SELECT DATE '{DAY}' AS day, i AS person, 'Ås' AS town FROM range({self.people}) AS r(i)"
-        return RelationSource(connection, connection.sql(rows), RuntimeError("broken"))
+        return RelationSource(connection, connection.sql(rows), ConfigError("broken"))
 
 
 class Lists(Source):

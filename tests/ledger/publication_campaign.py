@@ -20,7 +20,7 @@ import pyarrow.parquet  # noqa: F401
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.ledger import ledger as _ledger  # noqa: F401
 
-TRACED = ("publish.py", "release.py", "public_table.py", "noise.py", f"ledger{os.sep}")
+TRACED = ("releases/publish.py", "releases/release.py", "releases/public_table.py", "ledger/")
 FRAME = pd.DataFrame({"uid": range(60), "carrier": ["AA"] * 40 + ["UA"] * 20})
 
 
@@ -108,6 +108,8 @@ def fork(work, *arguments) -> int:
 def main() -> None:
     """Run the campaign: folder, number of kills."""
     folder, kills = Path(sys.argv[1]), int(sys.argv[2])
+    if lost := [place for place in TRACED if not (Path(pkdp.__file__).parent / place).exists()]:
+        raise SystemExit(f"nothing is traced in {lost}")
     fork(publication, folder, 0)
     fork(measured, folder, 1)
     lines = int((folder / "lines").read_text(encoding="utf-8"))

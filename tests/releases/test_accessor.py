@@ -11,7 +11,7 @@ import pytest
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.model.question import Question
-from pkdp_pipeline.releases import accessor as calls
+from pkdp_pipeline.releases import accessor
 from pkdp_pipeline.releases import publish as publish_module
 from pkdp_pipeline.releases.accessor import PkdpAccessor
 from pkdp_pipeline.releases.publish import Publication
@@ -75,7 +75,7 @@ def test_options_are_written_out_with_the_defaults_of_the_values_that_they_becom
 def test_every_argument_arrives(monkeypatch):
     publications = []
     monkeypatch.setattr(publish_module, "publish", lambda source, publication: publications.append(publication))
-    monkeypatch.setattr(calls, "warn_of_another_frame", lambda *_: None)
+    monkeypatch.setattr(accessor, "warn_of_another_frame", lambda *_: None)
     frame = pd.DataFrame({"u": [1], "c": ["a"], "t": [1], "w": [True]})
     steps = {"k": 30, "noise": pkdp.GeometricNoise(1.0), "release_threshold": 40, "display": pkdp.Rounding(5)}
     with pkdp.Ledger.open(":memory:") as ledger:

@@ -7,7 +7,7 @@ import gc
 import pytest
 
 from pkdp_pipeline.ledger import Ledger
-from pkdp_pipeline.sql import curator as functions
+from pkdp_pipeline.sql import curator
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def lasting(request):
 def shared(lasting):
     """A connection with an empty ledger, for tests that leave the module's tables as they are."""
     with Ledger.open(":memory:") as ledger:
-        object.__setattr__(functions._registrations[lasting], "ledger", ledger)
+        object.__setattr__(curator._registrations[lasting], "ledger", ledger)
         yield lasting
     lasting.execute("RESET TimeZone")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.duckdb import install
-from pkdp_pipeline.sql import curator as functions
+from pkdp_pipeline.sql import curator
 
 
 @pytest.fixture(scope="module")
@@ -157,8 +157,8 @@ def test_numbers_are_not_rounded_to_fit(con, k):
 
 def test_equal_rows_are_computed_once(con, monkeypatch):
     calls = []
-    certify = functions.certify
-    monkeypatch.setattr(functions, "certify", lambda *given, **more: calls.append(given) or certify(*given, **more))
+    certify = curator.certify
+    monkeypatch.setattr(curator, "certify", lambda *given, **more: calls.append(given) or certify(*given, **more))
     rows = con.sql(
         "SELECT DISTINCT pkdp_delta('histogram', k := 33 + i % 2, p_max := 0.123, epsilon := 1) FROM range(9999) t(i)"
     )

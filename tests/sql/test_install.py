@@ -15,7 +15,7 @@ import pytest
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.duckdb import install
-from pkdp_pipeline.sql import curator as functions
+from pkdp_pipeline.sql import curator
 from pkdp_pipeline.sql.curator import INTERNAL, MACROS, register
 
 ATTACKER = pkdp.AttackerModel(p_max=0.1)
@@ -275,7 +275,7 @@ def test_nothing_changes_when_installing_fails(con, monkeypatch):
             return "CREATE OR REPLACE MACRO broken("
         return "CREATE OR REPLACE MACRO pkdp_histogram(a, b, k := NULL) AS TABLE SELECT 1 AS broken;"
 
-    monkeypatch.setattr(functions, "_script", script)
+    monkeypatch.setattr(curator, "_script", script)
     with pytest.raises(pkdp.ConfigError, match="ParserException"):
         install(con, attacker=pkdp.AttackerModel(p_max=0.2), unit="uid")
     monkeypatch.undo()
@@ -337,7 +337,7 @@ def test_neither_the_connection_nor_its_ledger_is_kept(collector):
     events(connection)
     install(connection, attacker=ATTACKER, unit="uid")
     assert connection.sql(HISTOGRAM).fetchall() == GROUPS
-    registration = weakref.ref(functions._registrations[connection])
+    registration = weakref.ref(curator._registrations[connection])
     watched = weakref.ref(connection)
     connection.close()
     del connection
@@ -347,7 +347,7 @@ def test_neither_the_connection_nor_its_ledger_is_kept(collector):
 
 
 def test_installing_again_lets_the_former_ledger_go(collector, con):
-    registration = weakref.ref(functions._registrations[con])
+    registration = weakref.ref(curator._registrations[con])
     install(con, attacker=ATTACKER, unit="uid")
     gc.collect()
     assert registration() is None

@@ -7,7 +7,7 @@ import pytest
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates import advice
-from pkdp_pipeline.composition import rules as several_cells
+from pkdp_pipeline.composition import rules
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.theorems import theorems as registry
 from pkdp_pipeline.theorems.bound import Applied, Theorem
@@ -43,7 +43,7 @@ TOY = Theorem(
 @pytest.fixture(autouse=True)
 def toy(monkeypatch):
     monkeypatch.setitem(registry._REGISTRY, "toy", TOY)
-    remembered = (bounds_of, several_cells.bounds_of, advice._least)
+    remembered = (bounds_of, rules.bounds_of, advice._least)
     for function in remembered:
         function.cache_clear()
     yield

@@ -1,9 +1,8 @@
-"""Releases as tables of a DuckDB file or a PostgreSQL database: one transaction a period.
+"""Releases as tables of a DuckDB file or a PostgreSQL database, one transaction a period; and events for OpenLineage.
 
-OpenLineage events of a job's runs: what was read, what was written, what it guarantees.
-
-Events are appended to a file, and sent to ``OPENLINEAGE_URL`` where that is set, by openlineage-python's transports
-themselves. Its client, which would send them to wherever a file or another variable says, is not used.
+An event tells of a job's run what was read, what was written, and what that guarantees. Events are appended to a file,
+and sent to ``OPENLINEAGE_URL`` where that is set, by openlineage-python's transports themselves. Its client, which
+would send them to wherever a file or another variable says, is not used.
 """
 
 from __future__ import annotations

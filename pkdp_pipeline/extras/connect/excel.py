@@ -1,6 +1,6 @@
-"""Excel workbooks: one sheet, written as CSV in memory and read as that; no column of cells of several kinds.
+"""Files of offices: sheets of Excel workbooks, as rows of a job, and perturbation tables, which are public, as CSV.
 
-Reads public perturbation tables from CSV files, as offices publish them.
+A sheet is written as CSV in memory and read as that; no column may have cells of several kinds.
 """
 
 from __future__ import annotations

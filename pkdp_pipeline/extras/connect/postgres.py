@@ -1,6 +1,6 @@
-"""A table or a query of a PostgreSQL database by day: asked through ADBC, counted by DuckDB in this process.
+"""Tables and queries of PostgreSQL as the ``source`` of a job, by day: asked through ADBC, counted by DuckDB here.
 
-``source``: a table of a PostgreSQL database, or of one that Ibis connects to.
+The tables in a job file for such a source are here, and for one of a database that Ibis connects to.
 """
 
 from __future__ import annotations

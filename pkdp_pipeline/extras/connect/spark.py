@@ -1,9 +1,8 @@
-"""Parquet data that Spark reads, in the session there is or in a job's own, which keeps quiet and stops.
+"""Frames of PySpark, and Parquet data that a job reads with Spark: in the session there is, or in one of its own.
 
-Spark's log quotes data: the values it cannot cast, plans with their constants. So what a JVM of ours writes
+Units are counted by a code of their cell: the number it is, or a hash. A session of the job's own keeps quiet, and is
+stopped. Spark's log quotes data: the values it cannot cast, plans with their constants. So what a JVM of ours writes
 goes nowhere, and what PySpark itself would log is not logged while a job reads.
-
-Counting the units of a PySpark frame, by a code of the cell: the number it is, or a hash.
 """
 
 from __future__ import annotations

@@ -1,15 +1,11 @@
-"""The rest of the papers: bounded leakage, readings of a privacy loss, counting queries and printed bounds.
+"""The rest of the papers: finite models; beside them bounded leakage, privacy losses, counting queries, printed bounds.
 
-The names here are those of finite models: acceptable attackers, and the dependence of one release on the earlier ones.
+A finite model is what an attacker believes. Two things are computed from one, by enumeration in rational numbers:
 
-How much a release depends on all earlier ones, computed from a finite model, as evidence that releases add up.
-
-Definitions 17 and 18, Theorem 6 and Example 9 of Desfontaines, Mohammadi, Krahmer and Basin, in rational numbers.
-`docs/composition.md`, rule 4, proves what follows from a dependence.
-
-Finite models of what an attacker believes, and which attackers can be spoken of at all: Definitions 7 to 9.
-
-By enumeration in rational numbers. `docs/correlated.md` says what makes a model acceptable, and why it has to be.
+- which attackers can be spoken of at all, Definitions 7 to 9 of Desfontaines, Mohammadi, Krahmer and Basin;
+  `docs/correlated.md` says what makes a model acceptable, and why it has to be;
+- how much a release depends on all earlier ones, their Definitions 17 and 18, Theorem 6 and Example 9, as evidence
+  that releases add up; `docs/composition.md`, rule 4, proves what follows from a dependence.
 """
 
 from __future__ import annotations

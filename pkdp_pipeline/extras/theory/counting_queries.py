@@ -1,6 +1,7 @@
-"""CountingQueries: several counts of the same records, and how far one record changes all of them together.
+"""Two mechanisms of the papers: counting queries, and the exponential mechanism whose utility is coupled to a leakage.
 
-The exponential mechanism with a coupled utility: a good output, given what leaks.
+`CountingQueries`: several counts of the same records, and how far one record changes all of them together.
+`ExponentialMechanism`: a good output, given what leaks.
 """
 
 from __future__ import annotations

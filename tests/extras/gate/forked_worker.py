@@ -13,7 +13,9 @@ from pkdp_pipeline.extras.gate import worker
 __all__ = ["Forked"]
 
 _FORKING = multiprocessing.get_context("forkserver")
-_FORKING.set_forkserver_preload([worker.__name__, "duckdb", "opendp.prelude", "pandas", "pkdp_pipeline.releases.noise"])
+_FORKING.set_forkserver_preload(
+    [worker.__name__, "duckdb", "opendp.prelude", "pandas", "pkdp_pipeline.releases.public_table"]
+)
 
 
 class Forked(worker.Worker):

@@ -1,9 +1,8 @@
-"""Figures: what certificates, ledgers and published tables say, drawn with matplotlib.
+"""Figures: what certificates, ledgers and published tables say, drawn with matplotlib, for notebooks and pages.
 
 A draw function puts one picture into given axes. `inline_svg` turns it into SVG for a page, in the page's own
 colours; `Certificate.plot` and `Ledger.plot` draw the same pictures. matplotlib is loaded when something is drawn.
-
-Plots: pictures for notebooks and pages; published counts as bars, over periods as lines, a suppressed one a gap.
+Published counts are bars, over periods lines, and a suppressed one is a gap.
 """
 
 from __future__ import annotations

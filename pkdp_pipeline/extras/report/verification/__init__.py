@@ -1,8 +1,6 @@
 """Verification of reports: each is made again from its content, that from its certificates, and held to a ledger.
 
-A ledger settles its releases, its total and its points: they are those of the ledger.
-
-The claims of a report: the page is made again from the content it carries, and that from its certificates.
+The ledger settles whether releases, total and points are its own.
 """
 
 from __future__ import annotations

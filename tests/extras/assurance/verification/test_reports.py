@@ -16,8 +16,7 @@ from pkdp_pipeline.extras.assurance.verification import attacking, verify
 from pkdp_pipeline.extras.report import pages as forms
 from pkdp_pipeline.extras.report import verification
 from pkdp_pipeline.extras.report import verification as pages
-from pkdp_pipeline.extras.report.pages import document_of
-from pkdp_pipeline.extras.report.pages import gathering as published
+from pkdp_pipeline.extras.report.pages import document_of, gathering
 from pkdp_pipeline.extras.report.pages.gathering import promise_of, series_of
 from pkdp_pipeline.releases.release import Release
 
@@ -28,7 +27,7 @@ def computed_once():
     patch = pytest.MonkeyPatch()
     patch.setattr(pages, "promise_of", functools.cache(pages.promise_of))
     for name in ("knowledge_curves", "what_if"):
-        patch.setattr(published, name, functools.cache(getattr(published, name)))
+        patch.setattr(gathering, name, functools.cache(getattr(gathering, name)))
     patch.setattr(attacking, "enumerated_schedule", functools.cache(attacking.enumerated_schedule))
     patch.setattr(forms, "_drawn", drawn)
     for form in ("json", "html", "md"):

@@ -16,9 +16,8 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.extras.report import job_report
 from pkdp_pipeline.extras.report.job_report import NothingPublishedError
+from pkdp_pipeline.extras.report.pages import gathering, render
 from pkdp_pipeline.extras.report.pages import gathering as module
-from pkdp_pipeline.extras.report.pages import gathering as published
-from pkdp_pipeline.extras.report.pages import render
 from pkdp_pipeline.extras.report.statement import Statement
 from pkdp_pipeline.jobs import run_job
 from pkdp_pipeline.jobs.session import backfill
@@ -41,7 +40,7 @@ def examples():
 def report_of(*arguments, **options):
     """Return a report without its curves over what else may be assumed, which take nine tenths of its time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(published, "knowledge_curves", lambda *_, **__: ())
+        patch.setattr(gathering, "knowledge_curves", lambda *_, **__: ())
         return job_report.report_of(*arguments, **options)
 
 
@@ -379,7 +378,7 @@ def test_without_evidence_other_dates_undo_it_too(job):
 @pytest.mark.slow
 def test_with_what_is_declared_each_date_keeps_what_it_promises(job, monkeypatch):
     for long in ("knowledge_curves", "what_if"):
-        monkeypatch.setattr(published, long, lambda *arguments, **named: ())
+        monkeypatch.setattr(gathering, long, lambda *arguments, **named: ())
     read = job(PARTLY.replace("[attacker]", 'evidence = { kind = "independent_given_habits" }\n    [attacker]'))
     for date in dates(2):
         run_job(read, date)

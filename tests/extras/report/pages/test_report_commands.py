@@ -18,7 +18,7 @@ from visit_jobs import BASIC, DAY, dates, visits
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.extras.report import pages as forms
 from pkdp_pipeline.extras.report import pages as room
-from pkdp_pipeline.extras.report.pages import gathering as published
+from pkdp_pipeline.extras.report.pages import gathering
 from pkdp_pipeline.jobs import load_job, run_job
 
 REPORTING = BASIC.replace('directory = "out"', 'directory = "out"\n    report = true')
@@ -31,7 +31,7 @@ def pkdp(*arguments):
 @pytest.fixture(autouse=True)
 def no_curves(monkeypatch):
     """Leave out the curves over what else may be assumed, which take nine tenths of a report's time."""
-    monkeypatch.setattr(published, "knowledge_curves", lambda *_, **__: ())
+    monkeypatch.setattr(gathering, "knowledge_curves", lambda *_, **__: ())
 
 
 def written(folder: Path, text: str, frame: pd.DataFrame) -> Path:

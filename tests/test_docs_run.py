@@ -206,7 +206,7 @@ def scratch(tmp_path, monkeypatch):
     # a doctest and ends the process, when Great Expectations imports it.
     monkeypatch.setattr(sys.modules["__main__"], "__file__", __file__, raising=False)
     # How far a command is it says where it takes long, which no page shows.
-    for module in ("extras.assurance.commands", "cli.job_commands"):
+    for module in ("extras.assurance.commands", "cli.job_views"):
         monkeypatch.setattr(f"pkdp_pipeline.{module}._SECONDS", math.inf)
     return tmp_path
 

@@ -220,6 +220,9 @@ def least_ratio(p: float, x: Array, a: Array, b: Array) -> Array:
 _GAIN_TAIL_SHARE = 1e-3
 """Cutoffs beyond which an event gains at most this share of what is enough are not evaluated."""
 
+_PRUNED_SHARE = 0.9
+"""Events that gain at most this share of what is enough are not evaluated, and no bound is smaller."""
+
 _LOSS_TAIL_SHARE = 1e-6
 """The same of losses left out beyond a second cutoff."""
 
@@ -315,7 +318,7 @@ class _Block:
     """Blocks that are bounded more closely, all values below each other, one x a column."""
 
     def __init__(self, part: Divergences, blocks: Blocks, corners: Array, enough: Array) -> None:
-        self.channel, self.corners, self.enough = part.channel, corners, enough[:, None]
+        self.channel, self.corners, self.enough = part.channel, corners, _PRUNED_SHARE * enough[:, None]
         self.growth, self.inside = part.growth[blocks.column][:, None], part.inside[blocks.column][:, None]
         self.turn = np.floor(part.turn[blocks.column][:, None] + 1e-6)
         ends = [np.concatenate(pair) for pair in zip(blocks.corner(0, 0), blocks.corner(1, 1), strict=True)]
@@ -361,7 +364,7 @@ class _Block:
     def bound(self, published: Array) -> Array:
         """Return the bounds; `published` bounds the chance that what is published is at each cutoff or beyond it."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            bounds: Array = np.maximum(np.maximum(self._right(published), self._left()), _GAIN_TAIL_SHARE * self.enough)
+            bounds: Array = np.maximum(np.maximum(self._right(published), self._left()), self.enough)
         return bounds[:, 0]
 
     def _place(self, count: Array) -> Whole:
@@ -421,31 +424,43 @@ class _Block:
         first = k - 1.0 if self.channel.release is None else np.maximum(k - 1.0, self.channel.release - 1.0 - self.turn)
         start = np.where(self.inside, np.maximum(first, z), k - 1.0)
         loss_cutoff = np.minimum(loss_cutoff, start - 1.0)
-        # Larger counts are too unlikely to gain what is enough.
-        end = np.where(self.inside, np.maximum(start, self._upper(self.enough / self.pull)[0]), start)
         left_out = np.where(self.inside & (z > first), self.pull * left_out, 0.0)
+        # Beside losses k - 1 people are a gain of the events that begin to gain at each count, until they are a loss.
+        gain = np.maximum(0.0, 1.0 - growth * self.channel.below(self.counts + 1.0 + self.turn - k) * (1.0 - 1e-9))
         alpha = math.exp(-self.channel.noise)
-        gain = np.where(self.inside, (growth - 1.0) * alpha / (growth - alpha), 0.0) * 1.01
-        # k - 1 people are a gain beside losses only where the others begin about here.
-        last = np.maximum(start, k + 2.0 - np.log1p(-alpha / growth) / self.channel.noise)
-        gain = gain * ((self.counts >= k) & (self.counts <= last))
-        place = self._place(np.full_like(growth, k - 1.0))
+        most = np.where(self.inside, (growth - 1.0) * alpha / (growth - alpha), 0.0) * 1.01
+        gain = np.where(self.counts > start, np.minimum(gain, most), most) * ((self.counts >= k) & (k > 0.0))
+        # Larger counts are too unlikely to gain what is enough, unless k - 1 people are a gain.
+        last = (self.counts * (gain > 0.0)).max(axis=1, keepdims=True)
+        end = np.maximum(start, np.maximum(self._upper(self.enough / self.pull)[0], last))
+        end = np.where(self.inside, end, start)
+        place, just_before = self._place(np.full_like(growth, k - 1.0)), np.minimum(loss_cutoff, k - 2.0)
         fall, swell, hump = np.zeros_like(self.low_law), np.ones_like(self.low_law), np.zeros_like(self.low_law)
+        swell_of_just = np.where(just_before >= self.counts[0], 1.0, np.inf)
         for steps, rates in self.directions:
             fall += np.maximum(0.0, -steps * rates.least)
             swell *= _swell(steps, rates.take(self._place(loss_cutoff)), rates)
             hump += _hump(steps, rates.take(self._place(loss_cutoff)), rates.take(place), rates)
+            swell_of_just *= _swell(steps, rates.take(self._place(just_before)), rates.take(place))
         swell = np.where(loss_cutoff >= self.counts[0], swell, np.inf)
-        from_corner = np.exp(np.minimum(fall, 700.0)) * self.corners[-1][:, None] + left_out
-        from_corners = swell * (self.corners.max(axis=0)[:, None] + 2.0 * (left_out + lost))
+        corners = self.corners.max(axis=0)[:, None]
+        of_last = np.exp(np.minimum(fall, 700.0)) * self.corners[-1][:, None]
+        from_corner, from_corners = of_last + left_out, swell * (corners + 2.0 * (left_out + lost))
         # Beside a gain of k - 1 people fewer of them are losses.
         more = (
             from_corner + gain * self.just,
             from_corners + np.where(loss_cutoff < k - 1.0, swell * gain * self.just * hump, 0.0),
         )
-        apart = gain * self.just + self.pull * self.tails - (growth - 1.0) * self.few
-        humped = np.where(gain > 0.0, np.fmin(np.fmin(*more), apart), 0.0)
-        return self._largest(np.maximum(np.fmin(from_corner, from_corners), humped), start, end)
+        apart, losses = gain * self.just + self.pull * self.tails, (growth - 1.0) * self.few
+        humped = np.where(gain > 0.0, np.fmin(np.fmin(*more), apart - losses), 0.0)
+        bounds = self._largest(np.maximum(np.fmin(from_corner, from_corners), humped), start, end)
+        # Events whose gains begin beyond all counts that are looked at gain at k - 1, and what is so unlikely.
+        rare = gain[:, -1:] * self.just + self.pull * self.beyond[:, -1:] - losses
+        bounds = np.maximum(bounds, np.where(gain[:, -1:] > 0.0, np.fmin(more[0][:, -1:], rare), 0.0))
+        # Events that gain from k - 1 on: `pull` bounds what others gain below z, but not what k - 1 people do.
+        of_just = np.fmin(np.take_along_axis(of_last, place, axis=1), swell_of_just * (corners + 2.0 * lost))
+        of_just = np.maximum(bounds, np.fmin(of_just, bounds + self.just))
+        return np.where(self.inside & (z > first) & (first == k - 1.0) & (k > 0.0), of_just, bounds)
 
     def _largest(self, values: Array, start: Array, end: Array) -> Array:
         """Return the largest value from `start` to `end`, infinite where these are not all there."""

@@ -148,7 +148,7 @@ def divergence(shape: Any, others: int, likely: int, epsilon: float) -> float:
 @settings(max_examples=few(80, 10), deadline=None)
 @given(
     SHAPES,
-    st.sampled_from([0.02, 0.2, 0.5, 0.8, 0.97, 1.0, 1.1, 2.0]),
+    st.sampled_from([0.02, 0.2, 0.5, 0.8, 0.97, 1.0 - 1e-3, 1.0 - 1e-5, 1.0, 1.1, 2.0]),
     st.tuples(st.integers(0, 25), st.integers(0, 15), st.integers(1, 12), st.integers(0, 10), st.integers(0, 1)),
 )
 def test_the_corners_of_a_block_bound_all_of_it(shape: Any, share: float, place: Any) -> None:
@@ -165,6 +165,29 @@ def test_the_corners_of_a_block_bound_all_of_it(shape: Any, share: float, place:
     )
     for enough in (1e-9, 0.3 * float(corners.max()), 1.05 * float(corners.max())):
         assert exact <= float(between(part, blocks, corners, np.array([enough]))[0]) * (1.0 + 1e-9) + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("shape", "share", "others", "steps"),
+    [((7, 0.0864, 0.0864, 0.3557, None), 1.0 - 2e-5, 84, 24), ((2, 0.318, 0.318, 0.938, 1), 1.0 - 7e-5, 6, 2)],
+)
+def test_next_to_the_end_of_the_noise_what_k_minus_1_people_gain_is_not_left_out(
+    shape: Any, share: float, others: int, steps: int
+) -> None:
+    epsilon, none = share * shape[3], np.zeros(1, dtype=np.int64)
+    blocks = Blocks(none, none + others, none, none + steps, none, none)
+    part = bound_of(*shape, 1).search(np.array([epsilon])).parts[0][0]
+    corners = np.stack([part.orders(none, *corner)[2] for corner in blocks.corners[::2]])
+    exact = max(divergence(shape, others + step, 0, epsilon) for step in range(steps + 1))
+    assert exact > 1.02 * float(corners.max())
+    for enough in (0.9 * exact, 1.001 * exact):
+        assert exact <= float(between(part, blocks, corners, np.array([enough]))[0])
+
+
+def test_next_to_the_end_of_the_noise_no_number_of_people_is_missed() -> None:
+    shape = (7, 0.086, 0.0864, 0.3557637496585856, None)
+    epsilon = shape[3] * (1.0 - 1e-6)
+    assert truth(shape, 0, 96, epsilon) <= bound_of(*shape, 70).certified(np.array([epsilon]))[0]
 
 
 @settings(max_examples=few(40), deadline=None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -249,13 +250,13 @@ _MAX_KNOWN, _SETTLED_NANOSECONDS = 4096, 2 * 10**9
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A look at names in Parquet files: those of all rows, and those of the rows that are read; `places` has both.
+    """A look at names in Parquet files; `place`: what is read of which files, and their state.
 
-    `is_known`: whether files in this state, and so the rows of any condition, were looked at before in this process.
+    `is_known`: whether all rows of files in this state were looked at before in this process.
     """
 
     files: ParquetFiles | None = None
-    places: tuple[object, ...] = ()
+    place: tuple[object, ...] = ()
     is_known: bool = False
     is_settled: bool = False
 
@@ -272,30 +273,28 @@ class Look:
         same = tuple(
             (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns) for state in states
         )
-        newest = max(max(state.st_mtime_ns, state.st_ctime_ns) for state in states)
-        places = tuple((files.reading, conditions, same, read) for conditions in ("", files.conditions))
-        return cls(
-            files, places, any(place in _KNOWN for place in places), newest < time.time_ns() - _SETTLED_NANOSECONDS
-        )
+        newest, place = max(max(state[-2:]) for state in same), (files.reading, same, read)
+        return cls(files, place, place in _KNOWN, newest < time.time_ns() - _SETTLED_NANOSECONDS)
 
-    def passed(self) -> None:
-        """Keep that no name is in doubt."""
-        if self.places and self.is_settled:
+    def passed(self, after: Look) -> None:
+        """Keep that no name is in doubt, where all rows were read and the files are `after` that as they were."""
+        if self.is_settled and self.files is not None and self.files.all_rows and after.place == self.place:
             if len(_KNOWN) >= _MAX_KNOWN:
                 _KNOWN.clear()
-            _KNOWN[self.places[-1]] = True
+            _KNOWN[self.place] = True
 
 
 @dataclass(frozen=True, slots=True)
 class ParquetFiles:
     """Local Parquet files of which a relation has all rows, or those of some conditions, and the columns as they are.
 
-    `reading`, `conditions`: how, as text; the latter is empty for all rows.
+    `reading`: how, as text. Which rows a condition leaves out, its text does not say: it may have variables, macros,
+    and what a session sets.
     """
 
     names: tuple[str, ...]
     reading: str
-    conditions: str
+    all_rows: bool
 
 
 def parquet_files(relation: duckdb.DuckDBPyRelation, parser: duckdb.DuckDBPyConnection) -> ParquetFiles | None:
@@ -305,7 +304,7 @@ def parquet_files(relation: duckdb.DuckDBPyRelation, parser: duckdb.DuckDBPyConn
     """
     import duckdb
 
-    conditions = []
+    all_rows = True
     with suppress(duckdb.Error, LookupError, TypeError, AttributeError):
         text = relation.sql_query()
         if "parquet" not in text:
@@ -316,20 +315,21 @@ def parquet_files(relation: duckdb.DuckDBPyRelation, parser: duckdb.DuckDBPyConn
         (node,), (plain,) = ([statement["node"] for statement in tree["statements"]] for tree in trees)
         while True:
             table, condition = node.pop("from_table"), node.pop("where_clause")
-            conditions += [condition] if condition else []
+            all_rows = all_rows and not condition
             if node != {key: plain[key] for key in node} or table["sample"] or table["column_name_alias"]:
                 return None
             if table["type"] != "SUBQUERY":
                 break
             node = table["subquery"]["node"]
-        reading, read = json.dumps(table["function"]), json.dumps(conditions)
-        names = tuple(_texts(table["function"]))
-        local = bool(names) and all(name and not any(sign in name for sign in "*?[{") for name in names)
-        own = table["function"]["function_name"] in ("parquet_scan", "read_parquet")
-        # Its arguments are constants, at most in a list.
-        if own and local and reading.count('"function_name"') <= 2 and '"SUBQUERY"' not in reading + read:
-            return ParquetFiles(names, reading, read if conditions else "")
+        function, names = table["function"], tuple(_texts(table["function"]))
+        own = function["function_name"] in ("parquet_scan", "read_parquet") and not function["schema"]
+        if own and names and not any(map(_ELSEWHERE.match, names)):
+            return ParquetFiles(names, json.dumps(function), all_rows)
     return None
+
+
+#: Names of several files, or of those of another file system or folder.
+_ELSEWHERE = re.compile(r"$|~|\w+:|.*[*?\[{]", re.DOTALL)
 
 
 def _without_places(node: dict[str, Any]) -> dict[str, Any]:
@@ -337,20 +337,27 @@ def _without_places(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def _texts(reading: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the files that a call names first, alone or in a list; an error, or no text, where it does otherwise."""
+    """Yield the files that a call names first, alone or in a list; an error where an argument is no constant."""
 
     def parts(call: Mapping[str, Any]) -> list[Any]:
         if "children" in call:  # DuckDB 1
             return list(call["children"])
         return [argument["expression"] for argument in call["arguments"]]
 
-    first = parts(reading)[0]
+    first, *options = parts(reading)
+    for option in options:
+        named = option["class"] == "COMPARISON" and option["left"]["class"] == "COLUMN_REF"
+        value = option["right"] if named else option
+        # DuckDB 1 writes false as a cast of 'f'.
+        if value["class"] != "CONSTANT" and (value["cast_type"]["id"], value["child"]["class"]) != _WRITTEN_BOOLEAN:
+            raise LookupError
     if first["class"] == "FUNCTION" and first["function_name"] != "list_value":
         raise LookupError
     for value in parts(first) if first["class"] == "FUNCTION" else [first]:
         yield value["literal"]["text"] if "literal" in value else value["value"]["value"]
 
 
+_WRITTEN_BOOLEAN = ("BOOLEAN", "CONSTANT")
 _OURS = "pkdp_pipeline"
 #: Top-level package and class name of a frame → the class that counts it, imported when first needed.
 ENGINES: Mapping[tuple[str, str], str] = MappingProxyType(

@@ -243,12 +243,13 @@ class Rows:
 
         # Whether a stream is refused must not depend on its names. DuckDB 1 says nothing of one that was read before.
         again = "SELECT 1 FROM pkdp_rows LIMIT 1"
-        once = bool(doubts) and not look.places and not len(self.run(again))
+        once = bool(doubts) and not look.place and not len(self.run(again))
         if once and pc.any(pc.greater(answer["n"], 0)).as_py():
             raise not_counted("its rows can be read only once, and names of text or reals are looked at as well")
         if pc.any(answer["doubtful"]).as_py():
             return self.doubted(units, doubts)
-        look.passed()
+        if look.is_settled:
+            look.passed(self._look(units, doubts, look.files))
         return Units()
 
     def doubted(self, units: int, doubts: Doubts) -> Units:

@@ -244,9 +244,9 @@ def charge_day(job: Job, ledger: Ledger, publications: Sequence[Publication]) ->
 
 def give_back(ledger: Ledger, charged: Charged) -> None:
     """Give back what is charged and not begun to be published, as far as the ledger can be used."""
-    for reservation in charged:
-        if isinstance(reservation, Reservation):
-            with suppress(PkdpError):
+    with suppress(PkdpError):  # where one cannot be given back, each of the others would be waited for as long
+        for reservation in charged:
+            if isinstance(reservation, Reservation):
                 ledger.give_back(reservation)
 
 

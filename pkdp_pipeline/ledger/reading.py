@@ -138,11 +138,10 @@ def charging_together(ledger: Ledger) -> Iterator[Ledger]:
     It is committed at the end, with one wait for the disk, or nothing is. The data set is locked meanwhile, so no data
     may be read inside. Raises `LedgerError` or `TemporaryError` if the ledger cannot be used or is locked.
     """
-    database, terms = ledger.records.database, ledger.terms
+    database = _Within(ledger.records.database)
     with ledger.records.transaction():
-        inside = Ledger(
-            _Within(database), dataset=ledger.dataset, budget=list(terms.budgets), evidence=list(terms.evidence)
-        )
+        terms = ledger.terms  # of now: others may have recorded theirs while the lock was waited for
+        inside = Ledger(database, dataset=ledger.dataset, budget=list(terms.budgets), evidence=list(terms.evidence))
         inside.target = ledger.target
         inside.records.parts = ledger.records.parts  # named by what they hold, so what is read stays true
         yield inside

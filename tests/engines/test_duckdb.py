@@ -524,6 +524,7 @@ def test_no_instant_depends_on_the_time_zone_of_a_session(query):
 
 
 NAMES = [f"p{i} of the town" for i in range(20)]
+COLUMNS = ("name", "town")
 
 
 def written(path, names):
@@ -549,11 +550,11 @@ def alike(path, condition=""):
 
 def test_names_of_a_file_are_looked_at_once_under_any_condition(tmp_path, looks):
     path = written(tmp_path / "rows.parquet", NAMES)
-    assert not alike(path, "town = 'a'")
-    assert not alike(path, "town = 'a'")
-    assert not alike(path)  # more rows than those of the condition
-    assert not alike(path, "town = 'b'")
-    assert looks == [True, False, True, False]
+    assert not alike(path, "town = 'a'")  # which rows it leaves out, its text does not say
+    assert not alike(path)
+    assert not alike(path, "town = 'b' AND town IN (SELECT 'b')")
+    assert not alike(path)
+    assert looks == [True, True, False, False]
     relation = duckdb.read_parquet(str(path)).project("name || ' ' AS name, town")
     assert not engine_for(relation).cells(relation, Selection(unit=("name",), by=("town",))).units.alike
     assert looks[4:] == [True]
@@ -589,6 +590,52 @@ def test_a_file_that_is_changed_while_it_is_counted_is_looked_at_again(tmp_path,
     assert looks == [True, False]
 
 
+@pytest.mark.parametrize(
+    ("statement", "before", "after"),
+    [
+        ("FROM read_parquet('{0}') WHERE keep(name)", "CREATE MACRO keep(x) AS x <> 'A '", "DROP MACRO keep"),
+        (
+            "FROM read_parquet('{0}') WHERE town = 'a'",
+            "SET default_collation = 'C'",
+            "SET default_collation = 'NOCASE'",
+        ),
+        (
+            "FROM read_parquet('{0}', schema = getvariable('read'))",
+            "SET VARIABLE read = MAP {{1: {{name: 'name', type: 'VARCHAR', default_value: NULL}}}}",
+            "SET VARIABLE read = MAP {{2: {{name: 'name', type: 'VARCHAR', default_value: NULL}}}}",
+        ),
+    ],
+)
+def test_what_a_session_sets_shows_no_name_that_was_not_looked_at(tmp_path, looks, statement, before, after):
+    fields = [pa.field(name, pa.string(), metadata={"PARQUET:field_id": str(n)}) for n, name in enumerate(COLUMNS, 1)]
+    columns = (["A", "A ", "B"], ["a", "A", "a"]) if "schema" not in statement else (["A", "B"], ["A", "A "])
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table(dict(zip(COLUMNS, columns, strict=True)), schema=pa.schema(fields)), path)
+    with duckdb.connect() as connection:
+        for setting, expected in ((before, False), (after, True)):
+            connection.execute(setting.format())
+            if setting.startswith("DROP"):
+                connection.execute("CREATE MACRO keep(x) AS true")
+            relation = connection.sql(statement.format(path))
+            assert engine_for(relation).units(relation, ("name",)).alike is expected
+
+
+def test_a_file_that_is_another_one_while_names_are_looked_at_is_not_known(tmp_path, looks, monkeypatch):
+    path, plain = tmp_path / "link.parquet", rows.Rows.run
+    clean = written(tmp_path / "clean.parquet", NAMES)
+    path.symlink_to(written(tmp_path / "other.parquet", [*NAMES[:-1], NAMES[0] + " "]))
+
+    def link(file):
+        path.unlink()
+        path.symlink_to(file)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(rows.Rows, "run", lambda self, statement: link(clean) or plain(self, statement))
+        assert not alike(path)
+    link(tmp_path / "other.parquet")
+    assert alike(path)
+
+
 def test_a_file_that_was_just_written_is_not_known(tmp_path, looks, monkeypatch):
     monkeypatch.setattr(engine_question, "_SETTLED_NANOSECONDS", 10**15)  # its next change may bear the same time
     path = written(tmp_path / "rows.parquet", NAMES)
@@ -600,7 +647,10 @@ def test_a_file_that_was_just_written_is_not_known(tmp_path, looks, monkeypatch)
 @pytest.mark.parametrize(
     "statement",
     [
-        "SELECT * FROM read_parquet('{0}') WHERE town IN (SELECT town FROM read_parquet('{0}'))",
+        "SELECT * FROM read_parquet('{0}', filename = getvariable('name'))",
+        "SELECT * FROM read_parquet('{0}', filename = ('a' = 'A'))",
+        "SELECT * FROM main.read_parquet('{0}')",
+        "SELECT * FROM read_parquet('file://{0}')",
         "SELECT * REPLACE (town AS name) FROM read_parquet('{0}')",
         "SELECT * FROM read_parquet('{0}') AS other(name, town)",
         "SELECT DISTINCT * FROM read_parquet('{0}')",
@@ -615,8 +665,9 @@ def test_a_file_that_was_just_written_is_not_known(tmp_path, looks, monkeypatch)
 def test_relations_that_are_not_a_file_or_some_of_its_rows_are_not_known(tmp_path, statement):
     path = written(tmp_path / "rows.parquet", NAMES)
     with duckdb.connect() as connection:
+        connection.execute("SET VARIABLE name = 'place'")
         relation = connection.sql(statement.format(path, tmp_path / "*.parquet"))
         assert engine_question.parquet_files(relation, connection) is None
         plain = engine_question.parquet_files(connection.read_parquet(str(path)), connection)
         assert plain.names == (str(path),)
-        assert plain.conditions == ""
+        assert plain.all_rows

@@ -376,6 +376,26 @@ def test_a_crash_between_two_releases_charges_each_once(job_file, monkeypatch):
     assert len(entries(job)) == 2
 
 
+def test_a_day_that_stops_right_after_its_charge_is_charged_once(job_file, monkeypatch):
+    job, charge_day = load_job(job_file(NOISY)), session.charge_day
+
+    def charge_and_stop(*arguments):
+        charge_day(*arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(session, "charge_day", charge_and_stop)
+        with pytest.raises(KeyboardInterrupt):
+            run_job(job, DAY)
+    assert [entry.state for entry in entries(job)] == ["reserved"] * 2
+    assert not run_job(job, DAY).replayed
+    assert [entry.state for entry in entries(job)] == ["published"] * 2
+    with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
+        ledger.verify()
+        states = [entry.state for entry in ledger.entries(given_back=True)]
+    assert states == ["given_back"] * 2 + ["published"] * 2
+
+
 def test_a_release_whose_data_are_not_as_declared_stops_the_others_before_anything_is_charged(job_file):
     frame = pd.DataFrame({"day": [DAY] * 2, "person": ["a", "a"], "town": ["Ås", "Bø"]})
     job = load_job(job_file(NOISY, frame))

@@ -30,6 +30,8 @@ from pkdp_pipeline.errors import (
 from pkdp_pipeline.ledger import Entry, Ledger, Reservation
 from pkdp_pipeline.ledger.admission import Admission, admit
 from pkdp_pipeline.ledger.chain import GENESIS, Budget
+from pkdp_pipeline.ledger.reading import charging_together
+from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.evidence import IndependentGivenHabits
@@ -537,6 +539,25 @@ def test_taking_over_leaves_the_running_state_as_it_was(path):
             assert ledger.total() == total
             ledger.verify()
         assert kinds(ledger) == ["reserved"] * 3
+
+
+def test_a_day_is_held_to_the_terms_that_others_recorded_while_it_waited(path, monkeypatch):
+    noised, plain = standing(noised=True), SqliteDatabase.transaction
+    with Ledger.open(path, budget=Budget(9, 0, part="worst_case")) as ledger:
+        publish(ledger, "first", noised)
+
+    def transaction(self, dataset):
+        monkeypatch.setattr(SqliteDatabase, "transaction", plain)
+        with Ledger.open(path, budget=Budget(0.5, 0, part="worst_case")) as other:
+            reserve(other, "second", noised)
+        return plain(self, dataset)
+
+    with Ledger.open(path) as ledger:
+        monkeypatch.setattr(SqliteDatabase, "transaction", transaction)
+        with charging_together(ledger) as inside:
+            reserve(inside, "third", noised)
+        first, second, third = ledger.entries()
+    assert first.terms != second.terms == third.terms
 
 
 def test_a_head_may_be_written_in_capitals(path):

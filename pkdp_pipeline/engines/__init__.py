@@ -297,10 +297,15 @@ class ParquetFiles:
     all_rows: bool
 
 
+_READERS = ("parquet_scan", "read_parquet")
+MACROS_OF_READERS = f"SELECT 1 FROM duckdb_functions() WHERE NOT internal AND function_name IN {_READERS} LIMIT 1"
+
+
 def parquet_files(relation: duckdb.DuckDBPyRelation, parser: duckdb.DuckDBPyConnection) -> ParquetFiles | None:
     """Return what a relation reads; None unless it is read from files alone, as its syntax tree says.
 
-    Conditions leave rows out, and change no value. A macro that took the name of DuckDB's own reader is not noticed.
+    Conditions leave rows out, and change no value. Nothing else may have the name of DuckDB's own reader; see
+    `MACROS_OF_READERS`.
     """
     import duckdb
 
@@ -322,7 +327,7 @@ def parquet_files(relation: duckdb.DuckDBPyRelation, parser: duckdb.DuckDBPyConn
                 break
             node = table["subquery"]["node"]
         function, names = table["function"], tuple(_texts(table["function"]))
-        own = function["function_name"] in ("parquet_scan", "read_parquet") and not function["schema"]
+        own = function["function_name"] in _READERS and not function["schema"]
         if own and names and not any(map(_ELSEWHERE.match, names)):
             return ParquetFiles(names, json.dumps(function), all_rows)
     return None

@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from pkdp_pipeline.engines import (
     DRAWN,
+    MACROS_OF_READERS,
     NO_DOUBTS,
     Doubts,
     Look,
@@ -234,6 +235,8 @@ class Rows:
         if doubts and self.condition == "true":
             with _kept(os.getpid()).cursor() as parser:
                 files = files or parquet_files(self.relation, parser)
+            # A macro may have the name of DuckDB's own reader.
+            files = None if files and len(self.run(MACROS_OF_READERS)) else files
         read = self.selected[:units], doubts.texts, *doubts.reals.items()
         return Look() if files is None else Look.of(files, read)
 

@@ -671,3 +671,16 @@ def test_relations_that_are_not_a_file_or_some_of_its_rows_are_not_known(tmp_pat
         plain = engine_question.parquet_files(connection.read_parquet(str(path)), connection)
         assert plain.names == (str(path),)
         assert plain.all_rows
+
+
+@pytest.mark.parametrize("name", ["read_parquet", "parquet_scan"])
+def test_a_macro_with_the_name_of_the_reader_is_looked_at(tmp_path, looks, name):
+    path, selection = written(tmp_path / "rows.parquet", NAMES), Selection(unit=("name",), by=("town",))
+    with duckdb.connect() as connection:
+        statement = f"FROM {name}('{path}')"
+        assert not engine_for(connection.sql(statement)).cells(connection.sql(statement), selection).units.alike
+        connection.execute(f"CREATE MACRO {name}(x) AS TABLE SELECT unnest(['A', 'A ']) AS name, 'a' AS town")
+        assert engine_for(connection.sql(statement)).cells(connection.sql(statement), selection).units.alike
+        connection.execute(f"DROP MACRO TABLE {name}")
+        assert not engine_for(connection.sql(statement)).cells(connection.sql(statement), selection).units.alike
+    assert looks == [True, True, False]

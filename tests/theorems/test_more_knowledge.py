@@ -88,7 +88,7 @@ def test_boxes(
         replace(weaker, p_min=None),
         replace(weaker, unknown=None),
     ):
-        assert_not_less(mechanism, weaker, attacker, slack=SEARCHED)
+        assert_not_less(mechanism, weaker, attacker, slack=0.04)  # as close as searches in a box come
 
 
 @settings(max_examples=few(15))

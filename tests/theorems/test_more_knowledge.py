@@ -70,8 +70,8 @@ def test_thresholds(
     high=probabilities,
     down=st.floats(0.0, 1.0),
     up=st.floats(0.0, 1.0),
-    unknown=st.integers(1, 300),
-    fewer=st.integers(0, 50),
+    unknown=st.integers(1, few(300, 60)),
+    fewer=st.integers(0, few(50, 20)),
     noise=st.none() | st.floats(0.2, 5.0),
     k=st.none() | st.integers(2, 20),
 )

@@ -174,8 +174,8 @@ class Count:
     release_threshold : int, optional
         Published only when ``noisy count >= release_threshold``; needs noise.
     display : Rounding, Bands, RandomRounding or PerturbationTable, optional
-        How every published number is shown; without `k` and noise its first boundary takes the place of
-        `k`.
+        How every published number is shown; without `k`, `k_complement` and noise its first boundary takes the place
+        of `k`.
     below : {"suppress", "noise"}, default "suppress"
         The fate of a count below `k`. "noise": counts from `k` on are published exactly and without noise, smaller
         ones with it, and marked; `release_threshold` acts on the noised ones only. Needs `k` and `noise`.
@@ -419,10 +419,13 @@ def key_columns(columns: Iterable[Any]) -> list[Any]:
 
 
 def without_display(mechanism: Mechanism) -> Mechanism:
-    """Return the mechanism of which what is shown is a function: suppressed below the first boundary (theorem R)."""
+    """Return the mechanism of which what is shown is a function: suppressed below the first boundary (theorem R).
+
+    Beside `k_complement` small counts are shown, and so look otherwise than those that it suppresses.
+    """
     if mechanism.display is None:
         return mechanism
-    bare = mechanism.k is None and mechanism.noise is None
+    bare = mechanism.k is None and mechanism.noise is None and getattr(mechanism, "k_complement", None) is None
     return replace(mechanism, k=mechanism.display.first_boundary if bare else mechanism.k, display=None)
 
 

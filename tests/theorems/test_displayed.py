@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -24,9 +25,10 @@ RULES = (
 )
 
 
-def shown(mechanism: Any, count: int) -> dict[Any, Any]:
-    """Return the law of what is shown of a count."""
-    if mechanism.k is not None and count < mechanism.k:
+def shown(mechanism: Any, count: int, people: int) -> dict[Any, Any]:
+    """Return the law of what is shown of a count among so many people."""
+    complement = getattr(mechanism, "k_complement", None) or 0
+    if (mechanism.k is not None and count < mechanism.k) or people - count < complement:
         return {None: 1}
     rule = mechanism.display
     return dict(rule.chances(count)) if hasattr(rule, "chances") else {rule.shown(count): 1}
@@ -41,7 +43,7 @@ def divergence(mechanism: Any, chances: list[Any], growth: Any) -> Any:
     for target in (0, 1):
         out: dict[Any, Any] = {}
         for count, weight in enumerate(law):
-            for value, mass in shown(mechanism, count + target).items():
+            for value, mass in shown(mechanism, count + target, len(law)).items():
                 out[value] = out.get(value, 0) + weight * mass
         lives.append(out)
     names = {*lives[0], *lives[1]}
@@ -119,6 +121,23 @@ def test_people_of_different_chances_never_tell_more(
     again = pkdp.Certificate.from_json(certificate.to_json())
     assert again.verify()
     assert again.delta(epsilon) == certificate.delta(epsilon)
+
+
+@pytest.mark.parametrize("display", [pkdp.Bands([0, 3, 7]), pkdp.Rounding(3), pkdp.Rounding(4, "down")])
+def test_beside_k_complement_nothing_takes_the_place_of_k(display: Any) -> None:
+    mechanism, growth = pkdp.Count(k_complement=1, display=display), Fraction(3, 2)
+    # Of a person alone a count of 0 is shown, and one of 1 is not.
+    assert divergence(mechanism, [], growth) == 1
+    with pytest.raises(pkdp.NotCertifiableError):
+        pkdp.certify(mechanism, pkdp.AttackerModel(p_max=0.5))
+    certificate = pkdp.certify(mechanism, pkdp.AttackerModel(p_min=0.25, p_max=0.5, unknown=2))
+    behind = pkdp.certify(replace(mechanism, k=4), pkdp.AttackerModel(p_max=0.5))
+    for low, high in product(range(6), repeat=2):
+        crowd = [Fraction(1, 4)] * low + [Fraction(1, 2)] * high
+        epsilon = math.nextafter(math.log(1.5), 0.0)
+        assert Fraction(behind.delta(epsilon)) >= divergence(replace(mechanism, k=4), crowd, growth)
+        if low + high >= 2:
+            assert Fraction(certificate.delta(epsilon)) >= divergence(mechanism, crowd, growth)
 
 
 def test_a_zero_that_is_told_from_small_counts_is_refused() -> None:

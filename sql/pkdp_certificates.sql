@@ -254,7 +254,7 @@ CASE WHEN k - known <= 1 THEN 1e0 ELSE list_transform(
             rest: CASE WHEN (1 - share) * rise > (1 + 1e-14) * share THEN 0e0
                 ELSE greatest(share - (1 - share) * rise, 0) + 1e-14 * share + least(2e-15, share) END
         }],
-        lambda mixed: least(1, (1 + 1e-14) * greatest(
+        lambda mixed: least(1, 1e-290 + (1 + 1e-14) * greatest(
             share * _pkdp_right(k - known - 1, share, _pkdp_lowered(mixed.present, 1e-14)),
             CASE WHEN mixed.rest = 0 THEN 0e0 ELSE mixed.rest * _pkdp_left(
                 k - known - 1, share,
@@ -291,7 +291,7 @@ list_transform(
 
 CREATE OR REPLACE MACRO _pkdp_noise(noise, changes, epsilon) AS
 CASE WHEN epsilon >= changes * noise THEN 0e0 ELSE least(
-    1, (1 + 2e-12) * -_pkdp_expm1(greatest(epsilon - changes * noise, -700)) / pow(1 + exp(-noise), changes)
+    1, 1e-290 + (1 + 2e-12) * -_pkdp_expm1(greatest(epsilon - changes * noise, -700)) / pow(1 + exp(-noise), changes)
 ) END;
 
 CREATE OR REPLACE MACRO pkdp_noise_delta(noise, epsilon, protects := 'presence') AS

@@ -425,7 +425,7 @@ class Target:
     def __post_init__(self) -> None:
         if self.epsilon is not None:
             object.__setattr__(self, "epsilon", loss("epsilon of a target", self.epsilon, limit=True))
-        delta = probability("delta of a target", self.delta)
+        delta = probability("delta of a target", self.delta, limit=True)
         if not 0.0 < delta < 1.0:
             raise ArgumentError(
                 "delta of a target must be above 0 and below 1: a threshold always leaves some, say 1e-9."

@@ -61,7 +61,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", loss("epsilon of a budget", self.epsilon, limit=True))
-        object.__setattr__(self, "delta", probability("delta of a budget", self.delta))
+        object.__setattr__(self, "delta", probability("delta of a budget", self.delta, limit=True))
         if self.delta >= 1.0:
             raise ArgumentError("delta of a budget must be below 1: at 1 nothing is protected.")
         if self.part is not None:

@@ -372,7 +372,8 @@ class AttackerModel:
 
     def __post_init__(self) -> None:
         for name, number in self.numbers.items():
-            checked = whole_number(name, number, least=0) if "unknown" in name else probability(name, number)
+            people, limit = "unknown" in name, name == "p_min"
+            checked = whole_number(name, number, least=0) if people else probability(name, number, limit=limit)
             object.__setattr__(self, name, checked)
         object.__setattr__(self, "known", whole_number("known", self.known, least=0))
         choice("influence", self.influence, ("passive", "active"))

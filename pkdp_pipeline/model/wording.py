@@ -434,15 +434,15 @@ def known_fields(kind: Any, content: object, what: str) -> dict[str, Any]:
     return dict(content)
 
 
-def probability(name: str, value: object) -> float:
-    """Return `value` as a float in [0, 1], or raise `ArgumentError`."""
+def probability(name: str, value: object, *, limit: bool = False) -> float:
+    """Return `value` as a float in [0, 1], rounded up, or as a limit to others down; or raise `ArgumentError`."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ArgumentError(f"{name} must be a number between 0 and 1, not {type(value).__name__}.")
     number = _as_float(value)
-    if not 0.0 <= number <= 1.0:
+    if not (0.0 <= number <= 1.0 and 0 <= cast("Any", value) <= 1):
         percents = f": {number:g} % is {number / 100:g}" if 1.0 < number <= 100.0 else ""
         raise ArgumentError(f"{name} must be a probability between 0 and 1, got {number!r}{percents}.")
-    return number + 0.0
+    return _outward(value, number, limit=limit)
 
 
 def _as_float(value: Real) -> float:
@@ -462,6 +462,11 @@ def loss(name: str, value: object, *, limit: bool = False) -> float:
     number = _as_float(value)
     if not 0.0 <= number < _MAX_NUMBER:
         raise ArgumentError(f"{name} must be finite and at least 0 (below 1e300), got {number!r}.")
+    return _outward(value, number, limit=limit)
+
+
+def _outward(value: Real, number: float, *, limit: bool) -> float:
+    """Return the float next to `value`, of which `number` is the nearest one, at or above it; of a limit below it."""
     exact = cast("Any", value)
     short = exact < number if limit else exact > number
     return (math.nextafter(number, 0.0 if limit else math.inf) if short else number) + 0.0

@@ -467,7 +467,7 @@ class Guarantee:
 
     def epsilon(self, delta: float) -> float:
         """Return the smallest certified ε at `delta`; `math.inf` where there is none."""
-        target = probability("delta", delta)
+        target = probability("delta", delta, limit=True)
         # The smallest of several bounds reaches the target where the first of them does.
         return 0.0 if target >= 1.0 else min((_crossing(bound, target) for bound in self.bounds), default=math.inf)
 

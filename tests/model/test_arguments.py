@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pkdp_pipeline import ArgumentError
+from pkdp_pipeline import ArgumentError, AttackerModel
 from pkdp_pipeline.model.wording import choice, loss, positive_real, probability, whole_number
 
 HUGE = 10**5000
@@ -43,6 +43,8 @@ def test_probabilities(value, number):
         *NO_NUMBERS,
         -1e-300,
         1.0000000000000002,
+        Fraction(10**30 + 1, 10**30),
+        pytest.param(Fraction(-1, HUGE), id="-1/huge"),
         math.nan,
         math.inf,
         -math.inf,
@@ -134,3 +136,12 @@ def test_an_argument_error_is_a_value_error():
 def test_a_loss_is_rounded_up_and_a_limit_down(exact):
     assert loss("epsilon", exact) >= exact >= loss("epsilon", exact, limit=True)
     assert math.nextafter(loss("epsilon", exact, limit=True), math.inf) >= loss("epsilon", exact)
+
+
+@pytest.mark.parametrize("exact", [Fraction(1, 3), Fraction(2, 3), Fraction(3, 10), Fraction(10**30 - 1, 10**30)])
+def test_chances_are_rounded_to_more_attackers(exact):
+    attacker = AttackerModel(p_min=exact, p_max=exact)
+    assert attacker.p_max >= exact >= attacker.p_min
+    assert math.nextafter(attacker.p_min, 1.0) >= attacker.p_max
+    assert AttackerModel(p_max=Fraction(1, HUGE)).p_max > 0
+    assert probability("delta", exact) >= exact >= probability("delta", exact, limit=True)

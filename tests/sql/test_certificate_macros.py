@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -202,3 +203,11 @@ def test_the_macros_stand_beside_those_of_install(con):
             "SELECT pkdp_threshold_delta(20, 0.1, 1), pkdp_delta('histogram', k := 20, p_max := 0.1, epsilon := 1)"
         ).fetchall()
     assert library <= alone <= library * CLOSE
+
+
+def test_what_underflows_is_not_rounded_to_0(con):
+    drawn = [(2, 1e-200, 0.001), (20, 1e-300, 50.0)]
+    assert min(evaluated(con, "pkdp_sampled_delta", drawn)) >= 1e-290
+    noised = [(1e-300, 0.9999999999999999e-300), (1e-300, 0.0)]
+    for (noise, epsilon), delta in zip(noised, evaluated(con, "pkdp_noise_delta", noised), strict=True):
+        assert delta >= (Fraction(noise) - Fraction(epsilon)) / 2

@@ -90,7 +90,7 @@ def read_goal(
     evidence: Evidence | Iterable[Evidence] | None = None,
 ) -> Goal:
     """Return the goal, or raise `ArgumentError`."""
-    probable = probability("delta", delta)
+    probable = probability("delta", delta, limit=True)
     if probable == 0.0:
         raise ArgumentError("delta must be above 0: a threshold always leaves some probability, ask for delta = 1e-9.")
     points, scalar = epsilon_points(epsilon)  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
@@ -27,9 +28,10 @@ from pkdp_pipeline.model.mechanisms import (
 )
 from pkdp_pipeline.model.wording import Worded
 from pkdp_pipeline.theorems.bound import LEAKAGE_PAPER, PAPER, Applied, Bound, Theorem, WorstCase
-from pkdp_pipeline.theorems.numerics import ball_above
+from pkdp_pipeline.theorems.numerics import ball_above, float_below
 from pkdp_pipeline.theorems.reached import Reached
 from pkdp_pipeline.theorems.rules import RECORDS
+from pkdp_pipeline.theorems.thresholding import Threshold, Thresholding
 from pkdp_pipeline.theorems.words import NOISE, RULES, counting
 from pkdp_pipeline.theorems.worst_case import (
     BesidePrivate,
@@ -280,8 +282,9 @@ def bounds_of(
             if cells is not None and theorem.declared is not None:
                 outcome, of_any = theorem.declared(outcome, cells), outcome
                 depends |= outcome != of_any
-            if cells == 1 and protects == "value" and outcome.attack is not None:
-                outcome, depends = replace(outcome, attack=None), True  # there are no two cells to tell apart
+            if cells is not None:
+                outcome, of_any = _attacked_in(cells, outcome, attacker, protects), outcome
+                depends |= outcome != of_any
             # An attacker who leaves the leakage aside attacks as before.
             partial.append(replace(outcome, bound=surviving.beside(outcome.bound)))
         elif outcome is not None:
@@ -308,6 +311,25 @@ def bounds_of(
         obstacles.append(f"no theorem is about protects={protects!r} of a {type(mechanism).__name__} like this")
     depended = cells if depends else None
     return Applicable(partial=tuple(partial), worst=worst, obstacles=tuple(obstacles), cells=depended)
+
+
+def _attacked_in(cells: int, applied: Applied, attacker: AttackerModel, protects: Protects) -> Applied:
+    """Return a bound with an attack that is declared in a table of so many cells.
+
+    Told any two cells, the attacker is at most `p_max_between` sure: where there are further cells, nobody is in one or
+    two of them alone. All may be in one with the largest chance that this leaves, and the others are not looked at.
+    """
+    attack, between = applied.attack, attacker.p_max_between
+    if attack is None or (cells == 1 and protects == "value"):
+        return replace(applied, attack=None)  # there are no two cells to tell apart
+    alone, kind = (1, Threshold) if protects == "presence" else (2, Thresholding)
+    if between in (None, 1.0) or cells <= alone or "unknown" in THEOREMS[applied.bound.theorem].rests_on:
+        return applied
+    if not isinstance(attack, kind):
+        return replace(applied, attack=None)
+    absent = Fraction(0) if attacker.p_max is None else 1 / Fraction(attacker.p_max) - 1
+    share = 1 / (1 + absent + (cells - 1) * (1 / Fraction(between) - 1))
+    return replace(applied, attack=replace(attack, p=float_below(share)))
 
 
 def _displayed(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, cells: int | None) -> Applicable:

@@ -224,3 +224,26 @@ def test_people_in_several_cells_have_more_room():
     assert pkdp.certify(pkdp.Histogram(k=9, cells_per_unit=3), attacker, cells=10).cells is None
     with pytest.raises(pkdp.ArgumentError):
         pkdp.certify(pkdp.Histogram(k=9, cells_per_unit=2), attacker, cells=10)
+
+
+@pytest.mark.parametrize(
+    ("protects", "cells"), [("value", 2), ("value", 3), ("presence", 1), ("presence", 2), ("presence", 3)]
+)
+def test_nobody_is_surer_of_one_of_two_cells_than_declared(protects, cells):
+    mechanism, epsilon, people = pkdp.Histogram(k=2), 0.3, 2
+    absence = {"p_max": 0.5} if protects == "presence" else {}
+    attacker = pkdp.AttackerModel(p_max_between=0.75, unknown_max=people, **absence)
+    # Of any two cells one is at most three times as likely as the other, and absence as likely as any cell.
+    sizes = [[*law, max(law) if absence else 0] for law in product((1, 3), repeat=cells)]
+    laws = [[Fraction(size, sum(law)) for size in law] for law in sizes]
+    lives = (0, cells if absence else 1)
+    crowds = (crowd for few in range(1, people + 1) for crowd in combinations_with_replacement(laws, few))
+    most = max(
+        max(table_losses(crowd, (0,) * cells, epsilon, exp, cells=cells, lives=lives, k=2)) for crowd in crowds
+    )
+    attained, certified = pkdp.certify(mechanism, attacker, protects=protects, cells=cells).delta_bounds(epsilon)
+    assert 0.6 * most <= attained <= most * (1 + 1e-9)
+    assert most <= certified * (1 + 1e-9)
+    noised = replace(mechanism, noise=pkdp.GeometricNoise(1.0), release_threshold=2)
+    attained = pkdp.certify(noised, attacker, protects=protects, cells=cells).delta_bounds(epsilon)[0]
+    assert (attained > 0) is (protects == "presence" or cells == 2)

@@ -323,7 +323,7 @@ def _attacked_in(cells: int, applied: Applied, attacker: AttackerModel, protects
     if attack is None or (cells == 1 and protects == "value"):
         return replace(applied, attack=None)  # there are no two cells to tell apart
     alone, kind = (1, Threshold) if protects == "presence" else (2, Thresholding)
-    if between in (None, 1.0) or cells <= alone or "unknown" in THEOREMS[applied.bound.theorem].rests_on:
+    if between in (None, 1.0) or cells <= alone:
         return applied
     if not isinstance(attack, kind):
         return replace(applied, attack=None)

@@ -238,9 +238,7 @@ def test_nobody_is_surer_of_one_of_two_cells_than_declared(protects, cells):
     laws = [[Fraction(size, sum(law)) for size in law] for law in sizes]
     lives = (0, cells if absence else 1)
     crowds = (crowd for few in range(1, people + 1) for crowd in combinations_with_replacement(laws, few))
-    most = max(
-        max(table_losses(crowd, (0,) * cells, epsilon, exp, cells=cells, lives=lives, k=2)) for crowd in crowds
-    )
+    most = max(max(table_losses(crowd, (0,) * cells, epsilon, exp, cells=cells, lives=lives, k=2)) for crowd in crowds)
     attained, certified = pkdp.certify(mechanism, attacker, protects=protects, cells=cells).delta_bounds(epsilon)
     assert 0.6 * most <= attained <= most * (1 + 1e-9)
     assert most <= certified * (1 + 1e-9)

@@ -212,7 +212,8 @@ LINES = {
     # A revision writes the report of everything again (4).
     "extras/report": 3_867,
     # With the dialogue of `init`, the only one there is (175), which cli had. Groups are given and offered (56).
-    "extras/start": 904,
+    # A data set may have another name than its file (6).
+    "extras/start": 910,
     # Cross-tables, workbooks, CSV with metadata, JSON-stat and SDMX-CSV: what offices print and exchange. Code lists.
     # The files of a job's day (29), with what follows of hidden counts (8). Sums are called sums (7).
     # Weighted cross-tables, a missing key beside an empty text (34). Workbooks on paper: heights, widths, pages (14).

@@ -142,6 +142,8 @@ def main() -> None:
         about = Metadata.from_email(zipfile.ZipFile(wheel).read(described), validate=True)
         if not about.description or about.description_content_type != "text/markdown":
             raise SystemExit("the wheel's description is not the README")
+        if about.metadata_version != "2.4":
+            raise SystemExit("the action that uploads reads metadata up to version 2.4")
         missing = [name for name in CARRIED if name not in names]
         if missing:
             raise SystemExit(f"the wheel lacks {', '.join(missing)}")

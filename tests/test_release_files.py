@@ -57,6 +57,10 @@ def test_the_workflow_publishes_tags_alone_and_keeps_no_token():
     assert (publish["needs"], publish["if"]) == ("build", "github.ref_type == 'tag'")
     assert publish["permissions"] == {"id-token": "write"}
     assert publish["steps"][-1]["with"] == {"attestations": True}
-    assert "secrets." not in (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8")
+    text = (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8")
+    assert "secrets." not in text
+    used = re.findall(r"uses: (.*)", text)
+    assert len(used) == 5
+    assert all(re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+", action) for action in used)
     steps = [step.get("run", "") for step in workflow["jobs"]["build"]["steps"]]
     assert any(".ci/check_wheel.py --out dist" in step for step in steps)

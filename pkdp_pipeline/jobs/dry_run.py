@@ -230,13 +230,16 @@ Charged = list[Reservation | Entry | None]
 """Of each publication its charge, or the entry that answers it; None: it follows from another one of the same day."""
 
 
-def charge_day(job: Job, ledger: Ledger, publications: Sequence[Publication]) -> Charged:
-    """Charge what is asked of a period in one transaction, all or nothing; see `Publication.reserve`."""
+def charge_day(job: Job, ledger: Ledger, publications: Sequence[Publication], speech: Speech = JOB_FILE) -> Charged:
+    """Charge what is asked of a period in one transaction, all or nothing; see `Publication.reserve`.
+
+    `speech`: that of a refusal.
+    """
     charged = Charged()
     with charging_together(ledger) as inside:
         for place, (table, publication) in enumerate(zip(job.release, publications, strict=True)):
             earlier = (other.question for other in publications[:place])
-            with failures_logged(publication.title), in_job_words(table.name):
+            with failures_logged(publication.title), in_job_words(table.name, speech):
                 follows = publication.question.follows_from_any(earlier)
                 charged.append(None if follows else replace(publication, ledger=inside).reserve())
     return charged

@@ -49,6 +49,7 @@ from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.reading import is_begun, rehearsal
 from pkdp_pipeline.ledger.totals import Together
 from pkdp_pipeline.model.question import Question
+from pkdp_pipeline.model.wording import AFTER_READING, JOB_FILE, Speech
 from pkdp_pipeline.releases.publish import Counted, Publication, failures_logged, publish
 
 if TYPE_CHECKING:
@@ -222,7 +223,7 @@ class JobSession:
             with failures_logged(f"{self.job.period.text(result.day)} in data set {self.job.dataset!r}"):
                 self._plan(period)
                 if period.to_read:
-                    period.checked = self._check(period, period.to_read)
+                    period.checked, period.speech = self._check(period, period.to_read), AFTER_READING
                 if self._tried:
                     self._begin(period)
             self._publish(period)
@@ -266,7 +267,9 @@ class JobSession:
                 period.to_read = ()
                 return
             with rehearsal(self._ledger) as trial:
-                planned = plan_day(self.job, trial, day, revise=period.revise, publications=publications)
+                planned = plan_day(
+                    self.job, trial, day, revise=period.revise, publications=publications, speech=period.speech
+                )
         if planned.refused is not None:
             raise planned.refused
         period.to_read = tuple(
@@ -323,10 +326,10 @@ class JobSession:
         """Charge a period's releases together, and publish one after another; what is not published is given back."""
         result, publications = period.result, [replace(each, reading=self._reading) for each in period.publications]
         self.stopping.check()  # the last time: what is charged is published
-        charged: Charged = charge_day(self.job, self._ledger, publications) if period.to_read else []
+        charged: Charged = charge_day(self.job, self._ledger, publications, period.speech) if period.to_read else []
         try:
             for table, publication in zip(self.job.release, publications, strict=True):
-                with in_job_words(table.name):
+                with in_job_words(table.name, period.speech):
                     release = self._published(period, table, publication, charged)
                 result.releases += (JobRelease(declared=table, release=release),)
         except BaseException as error:
@@ -375,7 +378,7 @@ class JobSession:
 class _Period:
     """One period on its way: planned, checked and counted, published, written; `result` is filled on the way.
 
-    `to_read`: the questions that need data. `checked`: None where none does.
+    `to_read`: the questions that need data. `checked`: None where none does. `speech`: that of refusals.
     """
 
     result: JobResult
@@ -383,6 +386,7 @@ class _Period:
     publications: tuple[Publication, ...]
     to_read: tuple[Question, ...] = ()
     checked: CheckedDay | None = None
+    speech: Speech = JOB_FILE
 
 
 def run_job(job: Job, day: date, *, revise: bool = False, stopping: Stopping | None = None) -> JobResult:
@@ -393,9 +397,10 @@ def run_job(job: Job, day: date, *, revise: bool = False, stopping: Stopping | N
     can be repeated. `revise`: publish the day's changed data as new releases. `stopping`: as of `JobSession`.
 
     Raises `ArgumentError` if the period is not over, or closed. After a `BudgetExceededError`, `DifferencingError`,
-    `NoEvidenceError` or `NotCertifiableError` nothing was read, after an `InputCheckError` nothing was charged. Where
-    the source, the output folder or the ledger cannot be used it is a `ConfigError`, a `LedgerError` or a
-    `TemporaryError`, the last also where another run publishes into the same folder.
+    `NoEvidenceError` or `NotCertifiableError` nothing was charged, and nothing read unless another run was charged
+    meanwhile; after an `InputCheckError` nothing was charged. Where the source, the output folder or the ledger cannot
+    be used it is a `ConfigError`, a `LedgerError` or a `TemporaryError`, the last also where another run publishes into
+    the same folder.
     """
     with JobSession(job, day=day, stopping=stopping) as session:
         result = session.run(day, revise=revise)

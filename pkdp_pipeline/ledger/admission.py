@@ -302,5 +302,5 @@ def check_time_zone(records: Records, time_zone: str | None, *, instead_of: int 
         raise ArgumentError(
             f"time_zone must be {known!r}, in which the releases of data set {records.dataset!r} cut their days, "
             f"{given}: the same date would be about other records, and releases that share records would be "
-            "taken for releases of different periods. Nothing was read or charged."
+            "taken for releases of different periods. Nothing was charged."
         )

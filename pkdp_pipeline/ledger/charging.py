@@ -285,7 +285,7 @@ def _check_still_adds_up(totals: LedgerTotals, before: Account, row: Row) -> Non
         raise
 
 
-_ADVICE = "Nothing was read or charged. Ask for less (more noise, a larger k, fewer releases)"
+_ADVICE = "Ask for less (more noise, a larger k, fewer releases)"
 _ADVICE_AGAIN = "The table keeps the certificate it has. Ask about an attacker who knows less"
 _MEASURES = {"partial_knowledge": "partial-knowledge total", "worst_case": "worst-case total"}
 
@@ -365,9 +365,13 @@ class BudgetCheck:
             f"{subject} would exceed the budget of {where} for the {named}: prior: epsilon = "
             f"{_printed(self.totals.epsilon(prior, measure, budget.delta))}, requested: {alone}, together: "
             f"{_printed(together)}, allowed: {budget.epsilon!r} (all at delta = {budget.delta!r}){excess}. "
-            f"{_ADVICE_AGAIN if self.again else _ADVICE}, or "
         )
-        return Worded(lambda say: f"{message}{say.larger_budget}, where you can argue it.")
+
+        def refused(say: Speech) -> str:
+            advice = _ADVICE_AGAIN if self.again else f"{say.untouched}. {_ADVICE}"
+            return f"{message}{advice}, or {say.larger_budget}, where you can argue it."
+
+        return Worded(refused)
 
     def _excess_remark(self, bundles: Bundles, budget: Budget) -> str:
         """Return a remark where the exact sum is above the budget by less than anybody can see."""

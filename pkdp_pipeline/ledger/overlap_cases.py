@@ -90,7 +90,7 @@ def promised(total: Facts, other: Facts) -> Worded:
             return unnamed(repr(total.label))
         return (
             f"{_named(total, say)} would make a certificate of {_named(other, say)} false, which is about an attacker "
-            "who does not know how many people there are. Nothing was read or charged. Publish a noised total, or none."
+            f"who does not know how many people there are. {say.untouched}. Publish a noised total, or none."
         )
 
     return Worded(said)

@@ -57,6 +57,7 @@ class Records:
 
     def __init__(self, database: Database, dataset: str) -> None:
         self.database, self.parts = database, Parts(self)
+        self._anew: tuple[tuple[int, str], dict[tuple[str, int], list[int]]] = (0, GENESIS), {}
         self._name, self._settled = dataset, False
         self._name = self._spelled() or dataset
 
@@ -138,14 +139,34 @@ class Records:
 
     def certificates(self, row: Row) -> tuple[str, ...]:
         """Return the JSON texts of all certificates that a release had by the last event of its row, in order."""
+        numbers = [row.id] if row.certificate == row.id else [row.id, *self._certified_anew(row)]
         rows = self.execute(
-            "SELECT certificate FROM event WHERE dataset = :dataset AND key = :key AND revision = :revision "
-            "AND sequence >= :id AND sequence <= :certificate AND certificate IS NOT NULL ORDER BY sequence",
+            f"SELECT certificate FROM event WHERE sequence IN ({', '.join(map(str, numbers))}) AND dataset = :dataset "
+            "AND key = :key AND revision = :revision AND sequence >= :id AND sequence <= :certificate "
+            "AND certificate IS NOT NULL ORDER BY sequence",
             **row._asdict(),
         )
         if not rows:
             raise LedgerError(f"event {row.id}, which should hold a certificate, holds none: the ledger was altered.")
         return tuple(str(text) for (text,) in rows)
+
+    def _certified_anew(self, row: Row) -> list[int]:
+        """Return the numbers of the events, and maybe of others, that certified a release anew.
+
+        Events have no index by key: those of the whole chain are read once, and then what was appended.
+        """
+        end, ((position, head), numbers) = self._end(), self._anew
+        if end != (position, head):
+            query = "SELECT {} FROM event WHERE dataset = :dataset AND position"
+            if not self.execute(f"{query.format(1)} = :position AND hash = :head", position=position, head=head):
+                position, numbers = 0, {}  # what was read was rolled back
+            query = (
+                f"{query.format('key, revision, sequence')} > :position AND position <= :end AND kind = 'recertified'"
+            )
+            for key, revision, number in self.execute(query, position=position, end=end[0]):
+                numbers.setdefault((key, revision), []).append(number)
+            self._anew = end, numbers
+        return numbers.get((row.key, row.revision), [])
 
     def promise(self, row: Row) -> Certificate:
         """Return what totals count a release with; see `promise_of`.

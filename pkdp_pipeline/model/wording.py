@@ -92,6 +92,7 @@ class Speech:
     larger_budget = "open the ledger with a larger budget"
     revise = "publish with revise=True"
     no_target = "target=None"
+    untouched = "Nothing was read or charged"
 
     def known_total(self, by: Sequence[str] = ()) -> str:
         """Return how an exact total, or those of groups, are declared to be known."""
@@ -138,6 +139,12 @@ class _WithinJob(_JobFile):
     names_periods = False
 
 
+class _AfterReading(_JobFile):
+    """For a refusal under the ledger's lock, when the period has been read."""
+
+    untouched = "Nothing was charged"
+
+
 class _Analyst(Speech):
     def setting(self, name: str, value: object) -> str:
         return f"{name} := {value}"
@@ -168,6 +175,7 @@ CURATOR: Speech = _Curator()
 ANALYST: Speech = _Analyst()
 JOB_FILE: Speech = _JobFile()
 WITHIN_JOB: Speech = _WithinJob()
+AFTER_READING: Speech = _AfterReading()
 
 
 class Worded(str):

@@ -21,7 +21,8 @@ from pkdp_pipeline.errors import (
 )
 from pkdp_pipeline.extras.report.job_report import report_of
 from pkdp_pipeline.jobs import JobSession, load_job, run_job
-from pkdp_pipeline.jobs.dry_run import plan_job
+from pkdp_pipeline.jobs import session as session_module
+from pkdp_pipeline.jobs.dry_run import charge_day, plan_job
 from pkdp_pipeline.ledger import Ledger
 
 DAY = date(2020, 1, 1)
@@ -62,6 +63,34 @@ def test_a_day_that_does_not_fit_the_budget_as_a_whole_is_refused_before_data_ar
     with pytest.raises(BudgetExceededError):
         run_job(job, NEXT_DAY)
     assert events(job) == ["people published", "people_in_town published"]
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_refusal_after_the_period_was_read_does_not_say_that_nothing_was_read(job_file, monkeypatch, begun):
+    """Another run is charged while this one reads: the budget that was left then is gone under the lock."""
+    job, original = load_job(job_file(NOISED)), session_module.check_input
+    cheaper = load_job(job_file(NOISED.replace("epsilon = 0.5", "epsilon = 0.125")))
+
+    def charge(*days):
+        Path(job.ledger).parent.mkdir(exist_ok=True)
+        with Ledger.open(job.ledger, dataset=job.dataset, budget=job.budgets()) as other:
+            for day in days:
+                charge_day(cheaper, other, cheaper.publications(day))
+
+    def overtaken(*arguments, **options):
+        checked = original(*arguments, **options)
+        charge(DAY, NEXT_DAY)
+        return checked
+
+    if begun:
+        charge(DAY)
+    monkeypatch.setattr(session_module, "check_input", overtaken)
+    with pytest.raises(BudgetExceededError, match=r"\. Nothing was charged\. Ask"):
+        run_job(job, NEXT_DAY)
+    assert [event.split()[1] for event in events(job)] == ["reserved"] * 4
+    monkeypatch.undo()
+    with pytest.raises(BudgetExceededError, match=r"\. Nothing was read or charged\. Ask"):
+        run_job(job, DAYS[2])
 
 
 def test_a_failed_check_leaves_no_trace_in_the_ledger(job_file):

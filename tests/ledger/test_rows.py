@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -178,3 +179,48 @@ def test_beside_another_release_a_table_counts_with_its_noise():
 )
 def test_an_attacker_fits_another_who_is_assumed_to_know_as_much(first, second, fits):
     assert AttackerModel(**first).fits(AttackerModel(**second)) is fits
+
+
+def as_scanned(book, entry):
+    """Return a release's certificates as a scan of all events finds them."""
+    row = book.records.row(entry)
+    events = [event for event in book.records.events() if (event.key, event.revision) == (row.key, row.revision)]
+    return tuple(event.certificate for event in events if event.certificate and row.id <= event.sequence)
+
+
+def test_certificates_are_found_after_a_transaction_that_was_rolled_back():
+    """Events that were rolled back leave their numbers to others."""
+    book = Book()
+    first, second, third = (book.add(Count(k=30), f"2013-01-0{day}", check=False) for day in (1, 2, 3))
+    for entry in (first, second):
+        book.recertify(entry, SURE)
+    with suppress(ZeroDivisionError), book.records.transaction():
+        certificate = book.records.read(first).certificate
+        book.records.record("recertified", "key 1", 1, certificate=certificate, release_id="id", content=b"bytes")
+        assert len(book.records.certificates(book.records.row(first))) == 3
+        raise ZeroDivisionError
+    for entry, attacker in [(second, CONTROLLING), (first, AttackerModel(p_max=0.3)), (second, CONTROLLING)]:
+        book.recertify(entry, attacker)
+        for other in (first, second, third):
+            assert book.records.certificates(book.records.row(other)) == as_scanned(book, other)
+    assert [len(as_scanned(book, entry)) for entry in (first, second, third)] == [3, 4, 1]
+
+
+def test_certificates_of_one_release_are_found_as_quickly_among_many():
+    """Steps of SQLite's virtual machine, once the chain was read."""
+    book, steps = Book(), []
+    for releases in (5, 20):
+        while len(book.kept) < releases:
+            entry = book.add(Count(k=30), "2013-01-01", check=False)
+            book.recertify(entry, SURE)
+        first, counted = book.records.row(min(book.kept)), [0]
+        assert len(book.records.certificates(first)) == 2
+
+        def count(counted=counted):
+            counted[0] += 1
+
+        book.database._connection.set_progress_handler(count, 1)
+        assert len(book.records.certificates(first)) == 2
+        book.database._connection.set_progress_handler(None, 1)
+        steps.append(counted[0])
+    assert 0 < steps[0] == steps[1]

@@ -126,6 +126,9 @@ def init(
     *,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A Parquet, CSV or Excel file.", show_default=False)],
     keys: dict[str, Any],
+    dataset: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The data set; without it the file's name is its name.")
+    ] = None,
     unit: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN", help="The column that names the protected person.")
     ] = None,
@@ -182,5 +185,5 @@ def init(
     given: dict[str, Any] = {"unit": unit, "period": period, "every": every, "by": by, "noise": noise}
     given |= {"p_max": p_max, "known": known, "influence": influence, "independent": independent or None}
     given |= {"cells_per_unit": cells_per_unit, "evidence": evidence, "budget": budget, "about": about}
-    given |= {"bins": bins, "domain": domain, "time_zone": time_zone, "job": job, "force": force}
+    given |= {"bins": bins, "domain": domain, "time_zone": time_zone, "job": job, "force": force, "dataset": dataset}
     write_job(file, keys, given, option_names(init))

@@ -33,6 +33,7 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.columns import Bins
 from pkdp_pipeline.model.evidence import Evidence, evidence_from_dicts
 from pkdp_pipeline.model.mechanisms import Histogram
+from pkdp_pipeline.model.period import dataset_name
 from pkdp_pipeline.model.wording import obstacles_of, reason_of
 from pkdp_pipeline.releases.options import complaints
 
@@ -297,7 +298,8 @@ def write_job(file: Path, keys: Mapping[str, Any], given: Mapping[str, Any], opt
         raise ArgumentError("--job must be in a folder that exists.")
     _check_given(given, whole)
     cells, zone = given["domain"] or [], given["time_zone"]
-    draft = Draft(file=file, whole=whole, place=place, keys=keys, domain=cells, time_zone=zone)
+    name = stem_of(file) if given["dataset"] is None else dataset_name(given["dataset"])
+    draft = Draft(file=file, whole=whole, place=place, keys=keys, domain=cells, time_zone=zone, dataset=name)
     screen, missing, answered = Screen(), _missing(given), _read(given)
     if missing:  # what cannot be, or cannot be read without another option, is said before anything is asked
         draft.job(answered)

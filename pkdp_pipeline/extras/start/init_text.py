@@ -72,6 +72,7 @@ class Draft:
     keys: Mapping[str, Any]
     domain: Sequence[str]
     time_zone: str | None
+    dataset: str
 
     def __post_init__(self) -> None:
         self._jobs: dict[str, Job] = {}
@@ -194,7 +195,7 @@ class Draft:
         lines = [
             f"# Releases about each {given['every']} of {self.file.name}.",
             "",
-            f"dataset = {toml_text(name)}",
+            f"dataset = {toml_text(self.dataset)}",
             f"source = {toml_text(source if len(table) == 1 else table)}",
             f"period = {{ column = {toml_text(period)}{every}{cut} }}",
             f"unit = {toml_text(given['unit'] if len(given['unit']) > 1 else given['unit'][0])}",

@@ -186,8 +186,10 @@ def _crossed(release: Release, mark: str, totals: Sequence[Release]) -> Mapping[
 
 
 def _key(value: Any) -> Key:
-    """Return the key of a cross-table's axis, whose text it is where it is missing."""
-    return None if value == MISSING else canonical_key(value)
+    """Return the key that stands on a cross-table's axis as `told_apart` has it."""
+    if value == MISSING:
+        return None
+    return canonical_key(value[1:-1] if isinstance(value, str) and value.strip('"') == MISSING else value)
 
 
 def _write_table(

@@ -101,8 +101,8 @@ class PublishedRows:
 
 
 def told_apart(value: Key) -> Key:
-    """Return a key; a text that could be taken for a missing key is in quotation marks."""
-    return f'"{value}"' if value == MISSING else value
+    """Return a key; a text that could be taken for a missing key is in quotation marks, one pair more than it had."""
+    return f'"{value}"' if isinstance(value, str) and value.strip('"') == MISSING else value
 
 
 def labelled(value: Key) -> str:

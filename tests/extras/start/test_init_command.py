@@ -527,6 +527,12 @@ def test_two_jobs_of_one_file_have_folders_of_their_own_and_one_ledger(folder):
     assert [path.name for path in Path("private").iterdir()] == ["besuche.sqlite"]
 
 
+def test_the_data_set_has_the_files_name_or_the_given_one(folder):
+    for given, expected in ([], "besuche"), (["--dataset", " Besuche  der Klinik "], "Besuche der Klinik"):
+        assert run("init", "besuche.csv", *CSV, *NOISED, "--force", *given).exit_code == 0
+        assert tomllib.loads(Path("besuche.toml").read_text(encoding="utf-8"))["dataset"] == expected
+
+
 def test_an_answer_that_cannot_be_is_asked_again_before_the_next_question(folder, typed):
     rows = "".join(f"2025-{month:02},p{month},x,y\n" for month in range(1, 9))
     (folder / "log.csv").write_text(f"month,id,count,town\n{rows}", encoding="utf-8")
@@ -565,6 +571,7 @@ WRONG = [
     (["besuche.csv", *CSV, *EXACT, "--cells-per-unit", "2"], "--p-max needs no --cells-per-unit"),
     (["besuche.csv", *CSV, *NOISED, "--job", "nowhere/x.toml"], "--job must be in a folder that exists"),
     (["besuche.csv", *CSV, *NOISED[:4], "--domain", "tag=x", "--by", "Stadt/Ort"], "--domain must be a column of --by"),
+    (["besuche.csv", *CSV, *NOISED, "--dataset", " "], "dataset must be a non-empty name"),
     (["besuche.csv", *CSV, "--time-zone", "Mars"], "must be the name of a time zone"),
     (["besuche.csv", *CSV, "--about", "name=x"], "unknown key 'name'"),
     (["besuche.csv", *CSV, "--evidence", "habit"], "once_per_unit, or none alone, got 'habit'"),

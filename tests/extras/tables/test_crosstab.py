@@ -271,8 +271,9 @@ def test_noised_bands_have_no_sum() -> None:
 
 
 def test_a_value_is_no_margin_and_no_missing_one() -> None:
-    counts = {("Total", "f"): 5, ("(missing)", "f"): 5, (None, "f"): 5}
+    counts = {("Total", "f"): 5, ("(missing)", "f"): 5, ('"(missing)"', "f"): 5, (None, "f"): 5}
     release = people(counts).pkdp.histogram(["region", "sex"], unit="person", k=K, attacker=ATTACKER)
     with pytest.raises(pkdp.ArgumentError, match="Total"):
         release.crosstab("region", "sex", margins=True)
-    assert set(release.crosstab("region", "sex", margins="All").index) == {"Total", '"(missing)"', "(missing)", "All"}
+    labels = ['""(missing)""', '"(missing)"', "All", "Total", "(missing)"]
+    assert sorted(release.crosstab("region", "sex", margins="All").index) == sorted(labels)

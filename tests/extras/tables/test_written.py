@@ -247,6 +247,17 @@ def test_a_workbook_has_the_cross_table(tmp_path, rules) -> None:
     assert formats[-1] == ('"≈ "#,##0;"≈ "-#,##0' if "below" in rules else "#,##0")
 
 
+def test_a_text_like_a_missing_key_is_quoted_once_on_both_axes(tmp_path) -> None:
+    keys = ["(missing)", '"(missing)"', None]
+    frame = pd.DataFrame([(region, sex) for region in keys for sex in keys] * 3, columns=["region", "sex"])
+    frame.reset_index(names="person").pkdp.histogram(["region", "sex"], unit="person", k=3, attacker=ATTACKER).to_excel(
+        tmp_path / "x.xlsx"
+    )
+    rows, _ = sheet_rows(tmp_path / "x.xlsx", "Cross-table 1")
+    assert sorted(rows[0][1:4]) == sorted([r'"\"(missing)\""', '"(missing)"', "(missing)"])
+    assert sorted(row[0] for row in rows[1:4]) == sorted(['""(missing)""', '"(missing)"', "(missing)"])
+
+
 def test_there_is_no_cross_table_where_a_value_has_the_margins_name_or_of_one_column(tmp_path, files) -> None:
     crossed(attacker=ATTACKER, k=3).to_excel(tmp_path / "x.xlsx")
     for path in (tmp_path / "x.xlsx", files / "release.xlsx"):

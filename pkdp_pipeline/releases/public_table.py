@@ -12,6 +12,7 @@ from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from pkdp_pipeline.engines import CellCounts, Tally, Units, engine_for
@@ -169,7 +170,7 @@ def public_table(frame: Any, question: Question) -> pd.DataFrame:
     least = 1 if noised_below(mechanism) else mechanism.k or 1
     large = [row for row, units in enumerate(counted.counts) if units >= least or question.bounds is not None]
     published = _displayed(mechanism, [counted.counts[row] for row in large])
-    return _answered(lambda: _in_order(_of_found_cells(counted.keys.take(large), published), question))
+    return _answered(lambda: _of_found_cells(counted.keys, np.array(large, dtype=np.intp), published, question))
 
 
 def shown_again(table: pd.DataFrame, finer: Mechanism, coarser: Mechanism, *, found_cells: bool) -> pd.DataFrame:
@@ -179,27 +180,35 @@ def shown_again(table: pd.DataFrame, finer: Mechanism, coarser: Mechanism, *, fo
     if not found_cells:
         return table
     by = key_columns(table.columns)
-    return _of_found_cells(table[list(by)], {name: table[name].array for name in table.columns if name not in by})
+    published = {name: table[name].array for name in table.columns if name not in by}
+    return _of_found_cells(table[list(by)], np.arange(len(table)), published)
 
 
-def _of_found_cells(keys: pd.DataFrame, published: dict[str, Any]) -> pd.DataFrame:
-    """Return the rows of cells that are published, with keys of dtypes that these alone decide."""
+def _of_found_cells(
+    keys: pd.DataFrame, rows: npt.NDArray[np.intp], published: dict[str, Any], question: Question | None = None
+) -> pd.DataFrame:
+    """Return the rows of cells that are published, with keys of dtypes that these alone decide.
+
+    `rows`: where in `keys` the cells of `published` are. With a `question` they are in the order of their keys; groups
+    of values are in the order of the values.
+    """
     shown = np.flatnonzero(~published[value_column(published)].isna())
-    # Made once: each step of pandas on a small frame costs more than its rows.
-    columns = {name: published_keys(column) for name, column in keys.take(shown).reset_index(drop=True).items()}
-    return pd.DataFrame(columns | {name: values.take(shown) for name, values in published.items()})
+    # Column by column: each step of pandas on a small frame costs more than its rows.
+    columns = {name: published_keys(_taken(column, rows[shown])) for name, column in keys.items()}
+    order = np.arange(len(shown))
+    for name in reversed(() if question is None else question.by):
+        assert question is not None
+        groups, column = question.bins.get(str(name)), columns[name]
+        if groups is not None and not isinstance(groups.edges, str):  # weeks and the like are in the order of names
+            column = column.map(group_order(groups.names))
+        order = order[column.array.take(order).argsort(kind="stable", na_position="last")]
+    content = {name: _taken(column, order) for name, column in columns.items()}
+    return pd.DataFrame(content | {name: values.take(shown[order]) for name, values in published.items()})
 
 
-def _in_order(table: pd.DataFrame, question: Question) -> pd.DataFrame:
-    """Return the rows in the order of their keys; groups of values are in the order of the values."""
-
-    def ranked(column: pd.Series[Any]) -> pd.Series[Any]:
-        groups = question.bins.get(str(column.name))
-        # Weeks and the like are in the order of their names.
-        places = None if groups is None or isinstance(groups.edges, str) else group_order(groups.names)
-        return column if places is None else column.map(places)
-
-    return table.sort_values(by=list(question.by), na_position="last", ignore_index=True, key=ranked)
+def _taken(column: pd.Series[Any], rows: npt.NDArray[np.intp]) -> pd.Series[Any]:
+    """Return these rows of a column under a plain index."""
+    return pd.Series(column.array.take(rows), dtype=column.dtype, name=column.name)
 
 
 def _answered(ask: Callable[[], Answer]) -> Answer:

@@ -340,9 +340,8 @@ class Rows:
 
     def _kinds(self) -> dict[str, str]:
         """Return the SQL types of the columns."""
-        with self._query("SELECT * FROM pkdp_rows") as query:
-            rows = guarded(query)
-            return dict(zip(rows.columns, map(str, rows.types), strict=True))
+        rows = guarded(lambda: self.relation.project(", ".join(self.selected)))
+        return dict(zip(rows.columns, map(str, rows.types), strict=True))
 
     def cells_by_code(self, question: Selection, doubts: Doubts = NO_DOUBTS) -> tuple[Any, Units]:
         """Do what `cells` and `units` do where a unit should have one cell, in one reading unless cells share a code.

@@ -318,7 +318,7 @@ def resolved(files: ParquetFiles | None) -> str:
             f"'{clause} {function}({argument.rjust(len(own + argument) - len(function))})'" for function in (name, own)
         )
         tests.append(" = ".join(f"system.main.json_serialize_plan({text})" for text in texts))
-    return f"bool_and({' AND '.join(tests)})"
+    return f"system.main.bool_and({' AND '.join(tests)})"
 
 
 def parquet_files(relation: duckdb.DuckDBPyRelation, parser: duckdb.DuckDBPyConnection) -> ParquetFiles | None:
@@ -396,7 +396,8 @@ def _texts(reading: Mapping[str, Any]) -> Iterator[str]:
         # DuckDB 1 writes false as a cast of 'f'.
         if value["class"] != "CONSTANT" and (value["cast_type"]["id"], value["child"]["class"]) != _WRITTEN_BOOLEAN:
             raise LookupError
-    if first["class"] == "FUNCTION" and (first["function_name"] != "list_value" or first["schema"] not in ("", "main")):
+    named = first["class"] == "FUNCTION" and (first.get("catalog", ""), first["schema"], first["function_name"])
+    if named not in (False, ("", "", "list_value"), ("", "main", "list_value")):
         raise LookupError
     for value in _arguments(first) if first["class"] == "FUNCTION" else [first]:
         yield value["literal"]["text"] if "literal" in value else value["value"]["value"]

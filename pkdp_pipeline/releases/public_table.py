@@ -201,7 +201,7 @@ def _of_found_cells(
     # Column by column: each step of pandas on a small frame costs more than its rows.
     columns = {name: published_keys(_taken(column, rows[shown])) for name, column in keys.items()}
     order = np.arange(len(shown))
-    for name, groups in reversed(bins.items()):
+    for name, groups in reversed(list(bins.items())):
         # Weeks and the like are in the order of their names.
         places = None if groups is None or isinstance(groups.edges, str) else group_order(groups.names)
         ranked = columns[name] if places is None else columns[name].map(places)

@@ -687,6 +687,7 @@ def test_relations_that_are_not_a_file_or_some_of_its_rows_are_not_known(tmp_pat
         ("ATTACH ':memory:' AS s", "MACRO s.{reader}(x) AS TABLE {rows}; USE s", "USE memory"),
         ("", "MACRO list_value(x) AS '{other}'", "DROP MACRO list_value"),
         ("", "TEMP MACRO List_Value(x, y := 1) AS '{other}'", "DROP MACRO list_value"),
+        ("CREATE MACRO bool_and(x) AS true", "MACRO {reader}(x) AS TABLE {rows}", "DROP MACRO TABLE {reader}"),
     ],
 )
 def test_a_macro_with_the_name_of_a_function_that_reads_is_looked_at(tmp_path, looks, name, before, macro, after):

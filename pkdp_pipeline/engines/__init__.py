@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -289,23 +290,41 @@ class ParquetFiles:
     """Local Parquet files of which a relation has all rows, or those of some conditions, and the columns as they are.
 
     `reading`: how, as text. Which rows a condition leaves out, its text does not say: it may have variables, macros,
-    and what a session sets.
+    and what a session sets. `calls`: of the functions by which they are read.
     """
 
     names: tuple[str, ...]
     reading: str
     all_rows: bool
+    calls: tuple[str, ...]
 
 
 _READERS = ("parquet_scan", "read_parquet")
-MACROS_OF_READERS = f"SELECT 1 FROM duckdb_functions() WHERE NOT internal AND function_name IN {_READERS} LIMIT 1"
+
+
+def resolved(files: ParquetFiles | None) -> str:
+    """Return SQL for whether the calls by which `files` are read reach DuckDB's own functions, and no macro.
+
+    It is part of a statement that reads them: names have one meaning throughout a statement. How DuckDB plans a call is
+    compared with its plan of the function's full name, where no macro can be. The argument's name is drawn: no macro
+    has it, and DuckDB refuses it in other words than a function does. The listing of functions takes 15 times as long.
+    """
+    argument, tests = f"pkdp_{secrets.token_hex(8)} := 1", ["true"]
+    for call in files.calls if files is not None else ():
+        clause, name = call.split(" ")
+        own = f"system.main.{name.rpartition('.')[2]}"
+        # Plans have the places of names in their text: both texts are as long.
+        texts = (
+            f"'{clause} {function}({argument.rjust(len(own + argument) - len(function))})'" for function in (name, own)
+        )
+        tests.append(" = ".join(f"system.main.json_serialize_plan({text})" for text in texts))
+    return f"system.main.bool_and({' AND '.join(tests)})"
 
 
 def parquet_files(relation: duckdb.DuckDBPyRelation, parser: duckdb.DuckDBPyConnection) -> ParquetFiles | None:
     """Return what a relation reads; None unless it is read from files alone, as its syntax tree says.
 
-    Conditions leave rows out, and change no value. Nothing else may have the name of DuckDB's own reader; see
-    `MACROS_OF_READERS`.
+    Conditions leave rows out, and change no value. Whether a macro has the name of DuckDB's own reader, see `resolved`.
     """
     import duckdb
 
@@ -314,10 +333,9 @@ def parquet_files(relation: duckdb.DuckDBPyRelation, parser: duckdb.DuckDBPyConn
         text = relation.sql_query()
         if "parquet" not in text:
             return None
-        written = "SELECT json_serialize_sql(?::VARCHAR), json_serialize_sql('SELECT * FROM parquet_scan([])')"
-        answer = parser.execute(written, [text]).fetchone() or ()
-        trees = [json.loads(tree, object_hook=_without_places) for tree in answer]
-        (node,), (plain,) = ([statement["node"] for statement in tree["statements"]] for tree in trees)
+        if not _PLAIN:
+            _PLAIN.update(_parsed("SELECT * FROM parquet_scan([])", parser))
+        node, plain = _parsed(text, parser), _PLAIN
         while True:
             table, condition = node.pop("from_table"), node.pop("where_clause")
             all_rows = all_rows and not condition
@@ -329,7 +347,7 @@ def parquet_files(relation: duckdb.DuckDBPyRelation, parser: duckdb.DuckDBPyConn
         function, names = table["function"], tuple(_texts(table["function"]))
         own = function["function_name"] in _READERS and not function["schema"]
         if own and names and not any(map(_ELSEWHERE.match, names)):
-            return ParquetFiles(names, json.dumps(function), all_rows)
+            return ParquetFiles(names, json.dumps(function), all_rows, tuple(_calls(function)))
     return None
 
 
@@ -337,28 +355,51 @@ def parquet_files(relation: duckdb.DuckDBPyRelation, parser: duckdb.DuckDBPyConn
 _ELSEWHERE = re.compile(r"$|~|\w+:|.*[*?\[{]", re.DOTALL)
 
 
+#: The tree of a query that selects everything.
+_PLAIN: dict[str, Any] = {}
+
+
+def _parsed(text: str, parser: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+    """Return the tree of one query; an error where it is none."""
+    # A literal: to prepare a statement with a parameter takes longer than to parse.
+    text = text.replace("'", "''")
+    (tree,) = parser.execute(f"SELECT json_serialize_sql('{text}')").fetchone() or ()
+    (statement,) = json.loads(tree, object_hook=_without_places)["statements"]
+    node: dict[str, Any] = statement["node"]
+    return node
+
+
 def _without_places(node: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in node.items() if "query_location" not in name}
 
 
+def _arguments(call: Mapping[str, Any]) -> list[Any]:
+    if "children" in call:  # DuckDB 1
+        return list(call["children"])
+    return [argument["expression"] for argument in call["arguments"]]
+
+
+def _calls(reading: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the calls of a reader and, where it is one, of what makes its list of files, as they are written."""
+    yield f"FROM {reading['function_name']}"
+    first = _arguments(reading)[0]
+    if first["class"] == "FUNCTION":
+        yield f"SELECT {'main.' * bool(first['schema'])}{first['function_name']}"
+
+
 def _texts(reading: Mapping[str, Any]) -> Iterator[str]:
     """Yield the files that a call names first, alone or in a list; an error where an argument is no constant."""
-
-    def parts(call: Mapping[str, Any]) -> list[Any]:
-        if "children" in call:  # DuckDB 1
-            return list(call["children"])
-        return [argument["expression"] for argument in call["arguments"]]
-
-    first, *options = parts(reading)
+    first, *options = _arguments(reading)
     for option in options:
         named = option["class"] == "COMPARISON" and option["left"]["class"] == "COLUMN_REF"
         value = option["right"] if named else option
         # DuckDB 1 writes false as a cast of 'f'.
         if value["class"] != "CONSTANT" and (value["cast_type"]["id"], value["child"]["class"]) != _WRITTEN_BOOLEAN:
             raise LookupError
-    if first["class"] == "FUNCTION" and first["function_name"] != "list_value":
+    named = first["class"] == "FUNCTION" and (first.get("catalog", ""), first["schema"], first["function_name"])
+    if named not in (False, ("", "", "list_value"), ("", "main", "list_value")):
         raise LookupError
-    for value in parts(first) if first["class"] == "FUNCTION" else [first]:
+    for value in _arguments(first) if first["class"] == "FUNCTION" else [first]:
         yield value["literal"]["text"] if "literal" in value else value["value"]["value"]
 
 

@@ -27,7 +27,7 @@ from pkdp_pipeline.engines.rows import Rows, counting
 from pkdp_pipeline.engines.statements import (
     cells_statement,
     sums_statement,
-    tally_statement,
+    tally_steps,
     unit_number,
     whole_number_sql,
 )
@@ -115,7 +115,7 @@ def tally_in_memory(table: Any, question: Selection) -> Tally:
         if satisfying is not None and (population is not None or not everybody):
             return Tally(satisfying=satisfying, population=population, missing_unit=False)
     with _rows(table) as rows:
-        return Tally.of(rows.run(tally_statement(units=units, everybody=everybody)))
+        return Tally.of(rows.taken(tally_steps(units=units, everybody=everybody)))
 
 
 def units_in_memory(table: Any, units: int, doubts: Doubts) -> Units:

@@ -34,6 +34,8 @@ from pkdp_pipeline.engines import DRAWN, NO_DOUBTS, SPACES, Doubts, numbered
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.columns import Selection
 
+#: A method of DuckDB's relations and the SQL that it is given: a filter, or an aggregate and what it groups by.
+Step = tuple[str, ...]
 PRIME = 2**31 - 1
 #: Sets the columns of a name apart.
 SPREAD = 742938285
@@ -195,28 +197,28 @@ def missing_last(names: list[str]) -> list[str]:
     return [part for name in names for part in (f"{name} IS NULL", name)]
 
 
-def tally_statement(*, units: int, everybody: bool = True, doubts: Doubts = NO_DOUBTS) -> str:
-    """Return the query for (satisfying, population, missing_unit, doubtful, n); ``hit`` says whether a row satisfies.
+def tally_steps(*, units: int, everybody: bool = True, doubts: Doubts = NO_DOUBTS, more: str = "") -> list[Step]:
+    """Return the steps to (satisfying, population, missing_unit, doubtful, n), where ``hit`` says which rows satisfy.
 
-    Without `everybody` the population is NULL, and with `doubts` see `doubtful`; n is 0 of no rows.
+    Without `everybody` the population is NULL, and with `doubts` see `doubtful`; n is 0 of no rows. `more`: a further
+    column.
     """
+    counted = f"{doubtful(doubts)} AS doubtful, count(*) AS n{more}"
     if units == 0:
-        return (
-            "SELECT count(*) FILTER (WHERE hit) AS satisfying, count(*) AS population, false AS missing_unit, "
-            "false AS doubtful, count(*) AS n FROM pkdp_rows"
-        )
+        tally = "count(*) FILTER (WHERE hit) AS satisfying, count(*) AS population, false AS missing_unit"
+        return [("aggregate", f"{tally}, {counted}")]
     unit, nobody = ", ".join(numbered("u", units)), missing(units)
-    restriction = "" if everybody or doubts else f" WHERE hit OR {nobody}"
-    return (
-        f"SELECT count(*) FILTER (WHERE hit AND NOT ({nobody})) AS satisfying, "
-        f"{f'count(*) FILTER (WHERE NOT ({nobody}))' if everybody else 'NULL::BIGINT'} AS population, "
-        f"coalesce(bool_or({nobody}), false) AS missing_unit, {doubtful(doubts)} AS doubtful, count(*) AS n "
-        f"FROM (SELECT {unit}, bool_or(hit) AS hit FROM pkdp_rows{restriction} GROUP BY {unit})"
-    )
+    population = f"count(*) FILTER (WHERE NOT ({nobody}))" if everybody else "NULL::BIGINT"
+    tally = f"count(*) FILTER (WHERE hit AND NOT ({nobody})) AS satisfying, {population} AS population"
+    return [
+        *([] if everybody or doubts else [("filter", f"hit OR {nobody}")]),
+        ("aggregate", f"{unit}, bool_or(hit) AS hit", unit),
+        ("aggregate", f"{tally}, coalesce(bool_or({nobody}), false) AS missing_unit, {counted}"),
+    ]
 
 
 def hits_statement(*, units: int) -> str:
-    """Return the query of `tally_statement` without everybody that reads the rows twice, first those that satisfy."""
+    """Return the query of `tally_steps` without everybody that reads the rows twice, first those that satisfy."""
     nobody = missing(units)
     return (
         "SELECT count(*) AS satisfying, NULL::BIGINT AS population, "
@@ -225,21 +227,22 @@ def hits_statement(*, units: int) -> str:
     )
 
 
-def homes_statement(*, units: int, keys: int, doubts: Doubts = NO_DOUBTS) -> str:
-    """Return the query for (b0, b1, …, is_cell, nobody, code, n, doubtful): cells' codes, and how many units have each.
+def homes_steps(*, units: int, keys: int, doubts: Doubts = NO_DOUBTS, more: str = "") -> list[Step]:
+    """Return the steps to (is_cell, nobody, code, b0, b1, …, n, doubtful): cells' codes, and how many units have each.
 
     A cell's code is half a hash beside its complement, and a unit's the joined bits of its cells'. So the joined bits
-    of two codes are nobody's code, and a unit whose joined bits are a code has rows with this code alone.
+    of two codes are nobody's code, and a unit whose joined bits are a code has rows with this code alone. `more`: a
+    further column.
     """
     unit, cell, nobody = ", ".join(numbered("u", units)), ", ".join(numbered("b", keys)), missing(units)
     half = f"({code_of(cell)} & {HALF})"
-    code = f"({half} | (xor({half}, {HALF}::UBIGINT) << {BITS}))"
-    return (
-        f"SELECT {cell}, is_cell, nobody, code, count(*) AS n, {doubtful(doubts)} AS doubtful "
-        f"FROM (SELECT {cell}, {unit}, grouping({cell}) = 0 AS is_cell, {nobody} AS nobody, bit_or(code) AS code "
-        f"FROM (SELECT *, {code} AS code FROM pkdp_rows) GROUP BY GROUPING SETS (({unit}), ({cell}))) "
-        f"GROUP BY is_cell, nobody, code, {cell}"
-    )
+    code = f"{half} | (xor({half}, {HALF}::UBIGINT) << {BITS})"
+    joined = f"{cell}, {unit}, grouping({cell}) = 0 AS is_cell, {nobody} AS nobody, bit_or({code}) AS code"
+    by = f"is_cell, nobody, code, {cell}"
+    return [
+        ("aggregate", joined, f"GROUPING SETS (({unit}), ({cell}))"),
+        ("aggregate", f"{by}, count(*) AS n, {doubtful(doubts)} AS doubtful{more}", by),
+    ]
 
 
 def doubtful(doubts: Doubts) -> str:

@@ -6,17 +6,19 @@ Noise, and what a rule of display shows at random, are drawn from the operating 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from pkdp_pipeline.engines import CellCounts, Tally, Units, engine_for
 from pkdp_pipeline.errors import ArgumentError, InputCheckError, PkdpError
-from pkdp_pipeline.model.columns import group_order
+from pkdp_pipeline.model.columns import Bins, group_order
 from pkdp_pipeline.model.display import Bands, Display, Rounding
 from pkdp_pipeline.model.keys import Domain, canonical_key, kind_of_dtype, published_keys
 from pkdp_pipeline.model.mechanisms import (
@@ -169,7 +171,8 @@ def public_table(frame: Any, question: Question) -> pd.DataFrame:
     least = 1 if noised_below(mechanism) else mechanism.k or 1
     large = [row for row, units in enumerate(counted.counts) if units >= least or question.bounds is not None]
     published = _displayed(mechanism, [counted.counts[row] for row in large])
-    return _answered(lambda: _in_order(_of_found_cells(counted.keys.take(large), published), question))
+    bins = {name: question.bins.get(name) for name in question.by}
+    return _answered(lambda: _of_found_cells(counted.keys, np.array(large, dtype=np.intp), published, bins))
 
 
 def shown_again(table: pd.DataFrame, finer: Mechanism, coarser: Mechanism, *, found_cells: bool) -> pd.DataFrame:
@@ -179,27 +182,37 @@ def shown_again(table: pd.DataFrame, finer: Mechanism, coarser: Mechanism, *, fo
     if not found_cells:
         return table
     by = key_columns(table.columns)
-    return _of_found_cells(table[list(by)], {name: table[name].array for name in table.columns if name not in by})
+    published = {name: table[name].array for name in table.columns if name not in by}
+    return _of_found_cells(table[list(by)], np.arange(len(table)), published)
 
 
-def _of_found_cells(keys: pd.DataFrame, published: dict[str, Any]) -> pd.DataFrame:
-    """Return the rows of cells that are published, with keys of dtypes that these alone decide."""
+def _of_found_cells(
+    keys: pd.DataFrame,
+    rows: npt.NDArray[np.intp],
+    published: dict[str, Any],
+    bins: Mapping[str, Bins | None] = MappingProxyType({}),
+) -> pd.DataFrame:
+    """Return the rows of cells that are published, with keys of dtypes that these alone decide.
+
+    `rows`: where in `keys` the cells of `published` are. They are put in the order of the keys in `bins`, and groups of
+    values in the order of the values.
+    """
     shown = np.flatnonzero(~published[value_column(published)].isna())
-    # Made once: each step of pandas on a small frame costs more than its rows.
-    columns = {name: published_keys(column) for name, column in keys.take(shown).reset_index(drop=True).items()}
-    return pd.DataFrame(columns | {name: values.take(shown) for name, values in published.items()})
-
-
-def _in_order(table: pd.DataFrame, question: Question) -> pd.DataFrame:
-    """Return the rows in the order of their keys; groups of values are in the order of the values."""
-
-    def ranked(column: pd.Series[Any]) -> pd.Series[Any]:
-        groups = question.bins.get(str(column.name))
+    # Column by column: each step of pandas on a small frame costs more than its rows.
+    columns = {name: published_keys(_taken(column, rows[shown])) for name, column in keys.items()}
+    order = np.arange(len(shown))
+    for name, groups in reversed(list(bins.items())):
         # Weeks and the like are in the order of their names.
         places = None if groups is None or isinstance(groups.edges, str) else group_order(groups.names)
-        return column if places is None else column.map(places)
+        ranked = columns[name] if places is None else columns[name].map(places)
+        order = order[ranked.array.take(order).argsort(kind="stable", na_position="last")]
+    content = {name: _taken(column, order) for name, column in columns.items()}
+    return pd.DataFrame(content | {name: values.take(shown[order]) for name, values in published.items()})
 
-    return table.sort_values(by=list(question.by), na_position="last", ignore_index=True, key=ranked)
+
+def _taken(column: pd.Series[Any], rows: npt.NDArray[np.intp]) -> pd.Series[Any]:
+    """Return these rows of a column under a plain index."""
+    return pd.Series(column.array.take(rows), dtype=column.dtype, name=column.name)
 
 
 def _answered(ask: Callable[[], Answer]) -> Answer:

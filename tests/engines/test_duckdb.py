@@ -535,10 +535,10 @@ def written(path, names):
 @pytest.fixture
 def looks(monkeypatch):
     """Forget files that are known, let new ones count as settled, and return whether each counting looks at names."""
-    looks, plain = [], rows.homes_statement
+    looks, plain = [], rows.homes_steps
     monkeypatch.setattr(engine_question, "_KNOWN", {})
     monkeypatch.setattr(engine_question, "_SETTLED_NANOSECONDS", -(10**12))
-    monkeypatch.setattr(rows, "homes_statement", lambda **parts: looks.append(bool(parts["doubts"])) or plain(**parts))
+    monkeypatch.setattr(rows, "homes_steps", lambda **parts: looks.append(bool(parts["doubts"])) or plain(**parts))
     return looks
 
 
@@ -576,16 +576,16 @@ def test_a_file_that_was_changed_is_looked_at_again(tmp_path, looks):
 
 
 def test_a_file_that_is_changed_while_it_is_counted_is_looked_at_again(tmp_path, looks, monkeypatch):
-    path, plain = written(tmp_path / "rows.parquet", NAMES), rows.Rows.run
+    path, plain = written(tmp_path / "rows.parquet", NAMES), rows.Rows.taken
     assert not alike(path)
 
-    def run(self, statement):
-        answer = plain(self, statement)
+    def taken(self, steps):
+        answer = plain(self, steps)
         if len(looks) == 2:
             written(path, [*NAMES[:-1], NAMES[0] + " "])
         return answer
 
-    monkeypatch.setattr(rows.Rows, "run", run)
+    monkeypatch.setattr(rows.Rows, "taken", taken)
     assert alike(path)
     assert looks == [True, False]
 
@@ -621,7 +621,7 @@ def test_what_a_session_sets_shows_no_name_that_was_not_looked_at(tmp_path, look
 
 
 def test_a_file_that_is_another_one_while_names_are_looked_at_is_not_known(tmp_path, looks, monkeypatch):
-    path, plain = tmp_path / "link.parquet", rows.Rows.run
+    path, plain = tmp_path / "link.parquet", rows.Rows.taken
     clean = written(tmp_path / "clean.parquet", NAMES)
     path.symlink_to(written(tmp_path / "other.parquet", [*NAMES[:-1], NAMES[0] + " "]))
 
@@ -630,7 +630,7 @@ def test_a_file_that_is_another_one_while_names_are_looked_at_is_not_known(tmp_p
         path.symlink_to(file)
 
     with monkeypatch.context() as patched:
-        patched.setattr(rows.Rows, "run", lambda self, statement: link(clean) or plain(self, statement))
+        patched.setattr(rows.Rows, "taken", lambda self, steps: link(clean) or plain(self, steps))
         assert not alike(path)
     link(tmp_path / "other.parquet")
     assert alike(path)
@@ -650,6 +650,7 @@ def test_a_file_that_was_just_written_is_not_known(tmp_path, looks, monkeypatch)
         "SELECT * FROM read_parquet('{0}', filename = getvariable('name'))",
         "SELECT * FROM read_parquet('{0}', filename = ('a' = 'A'))",
         "SELECT * FROM main.read_parquet('{0}')",
+        "SELECT * FROM read_parquet(other.list_value('{0}'))",
         "SELECT * FROM read_parquet('file://{0}')",
         "SELECT * REPLACE (town AS name) FROM read_parquet('{0}')",
         "SELECT * FROM read_parquet('{0}') AS other(name, town)",
@@ -666,6 +667,7 @@ def test_relations_that_are_not_a_file_or_some_of_its_rows_are_not_known(tmp_pat
     path = written(tmp_path / "rows.parquet", NAMES)
     with duckdb.connect() as connection:
         connection.execute("SET VARIABLE name = 'place'")
+        connection.execute("CREATE SCHEMA other; CREATE MACRO other.list_value(x) AS x")
         relation = connection.sql(statement.format(path, tmp_path / "*.parquet"))
         assert engine_question.parquet_files(relation, connection) is None
         plain = engine_question.parquet_files(connection.read_parquet(str(path)), connection)
@@ -674,13 +676,54 @@ def test_relations_that_are_not_a_file_or_some_of_its_rows_are_not_known(tmp_pat
 
 
 @pytest.mark.parametrize("name", ["read_parquet", "parquet_scan"])
-def test_a_macro_with_the_name_of_the_reader_is_looked_at(tmp_path, looks, name):
+@pytest.mark.parametrize(
+    ("before", "macro", "after"),
+    [
+        ("", "MACRO {reader}(x) AS TABLE {rows}", "DROP MACRO TABLE {reader}"),
+        ("", "MACRO {capitals}(x, y := 1) AS TABLE {rows}", "DROP MACRO TABLE {reader}"),
+        ("", "TEMP MACRO {reader}(x) AS TABLE {rows}", "DROP MACRO TABLE {reader}"),
+        ("", "MACRO {reader}() AS TABLE ({rows}), (x) AS TABLE ({rows})", "DROP MACRO TABLE {reader}"),
+        ("CREATE SCHEMA s; SET search_path = 's'", "MACRO s.{reader}(x) AS TABLE {rows}", "SET search_path = 'main'"),
+        ("ATTACH ':memory:' AS s", "MACRO s.{reader}(x) AS TABLE {rows}; USE s", "USE memory"),
+        ("", "MACRO list_value(x) AS '{other}'", "DROP MACRO list_value"),
+        ("", "TEMP MACRO List_Value(x, y := 1) AS '{other}'", "DROP MACRO list_value"),
+        ("CREATE MACRO bool_and(x) AS true", "MACRO {reader}(x) AS TABLE {rows}", "DROP MACRO TABLE {reader}"),
+    ],
+)
+def test_a_macro_with_the_name_of_a_function_that_reads_is_looked_at(tmp_path, looks, name, before, macro, after):
     path, selection = written(tmp_path / "rows.parquet", NAMES), Selection(unit=("name",), by=("town",))
+    words = {
+        "reader": name,
+        "capitals": name.upper(),
+        "rows": "SELECT unnest(['A', 'A ']) AS name, 'a' AS town",
+        "other": written(tmp_path / "other.parquet", [*NAMES[:-1], NAMES[0] + " "]),
+    }
     with duckdb.connect() as connection:
-        statement = f"FROM {name}('{path}')"
-        assert not engine_for(connection.sql(statement)).cells(connection.sql(statement), selection).units.alike
-        connection.execute(f"CREATE MACRO {name}(x) AS TABLE SELECT unnest(['A', 'A ']) AS name, 'a' AS town")
-        assert engine_for(connection.sql(statement)).cells(connection.sql(statement), selection).units.alike
-        connection.execute(f"DROP MACRO TABLE {name}")
-        assert not engine_for(connection.sql(statement)).cells(connection.sql(statement), selection).units.alike
-    assert looks == [True, True, False]
+
+        def units():
+            relation = connection.sql(f"FROM {name}(['{path}'])")
+            units = engine_for(relation).cells(relation, selection).units
+            assert engine_for(relation).units(relation, selection.unit) == units
+            return units.alike
+
+        connection.execute(before)
+        assert not units()
+        connection.execute("CREATE " + macro.format(**words))
+        assert units()
+        connection.execute(after.format(**words))
+        assert not units()
+    assert looks == [True, False, False]
+
+
+def test_a_file_is_not_known_by_a_macro_that_reads_nothing(tmp_path, looks):
+    path = written(tmp_path / "rows.parquet", [*NAMES[:-1], NAMES[0] + " "])
+    with duckdb.connect() as connection:
+        connection.execute("CREATE MACRO read_parquet(x) AS TABLE SELECT 'A' AS name, 'a' AS town WHERE false")
+        relation = connection.sql(f"FROM read_parquet('{path}')")
+        engine = engine_for(relation)
+        assert engine.cells(relation, Selection(unit=("name",), by=("town",))).counts.tolist() == []
+        assert not engine.tally(relation, Selection(unit=("name",))).units.alike
+        assert not engine.units(relation, ("name",)).alike
+        connection.execute("DROP MACRO TABLE read_parquet")
+        assert engine.units(connection.sql(f"FROM read_parquet('{path}')"), ("name",)).alike
+    assert looks == [True]

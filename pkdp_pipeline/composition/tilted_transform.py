@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pkdp_pipeline.composition.loss_laws import _FFT_ERROR, GridLaw, LossTable, cover, loss_tables
+from pkdp_pipeline.composition.loss_laws import _FFT_ERROR, GridLaw, LossTable, cover, loss_tables, transforms
 from pkdp_pipeline.theorems.numerics import UNIT, Array
 
 Complex = NDArray[np.complex128]
@@ -178,41 +178,50 @@ def make_rung(factors: Factors, rate: float, period: int, tables: Sequence[LossT
     product, log_size, spoilt = np.ones(half, dtype=np.complex128), np.zeros(half), np.zeros(half)
     choices: list[tuple[Factor[GridLaw], tuple[Complex, ...]]] = []
     alone = [factor for factor in factors if not factor.covered]
-    spectra = [table.spectrum(rate, period) for table in tables]
-    for spectrum in spectra:
-        log_size += spectrum.log_sizes()
     for factor in alone:
         scale = max(law.tilted(rate).log_moment for law in factor.laws)
-        transforms, errors = zip(*(_transform(law, rate, scale, period) for law in factor.laws), strict=True)
-        size = np.max([np.abs(transform) for transform in transforms], axis=0) + max(errors)
+        transformed, errors = zip(*(_transform(law, rate, scale, period) for law in factor.laws), strict=True)
+        size = np.max([np.abs(transform) for transform in transformed], axis=0) + max(errors)
         log_size += factor.times * np.log(size)
         spoilt += (factor.times * max(errors) / size) ** 2
-        if len(transforms) == 1:
-            product *= _power(transforms[0], factor.times)
+        if len(transformed) == 1:
+            product *= _power(transformed[0], factor.times)
         else:
-            choices.append((factor, transforms))
+            choices.append((factor, transformed))
     multiplications = sum((4 if factor.covered else 1) * factor.times + 1 for factor in factors)
-    with np.errstate(under="ignore"):
-        sizes = np.exp(np.minimum(log_size, 700.0)) * (1.0 + 1e-6)
-        spoiling = math.sqrt(2.0 * len(alone) * float((sizes * sizes * spoilt).sum()))
-        norm = math.sqrt(2.0 * float((sizes * sizes).sum()))
+    spectra = [table.spectrum(rate, period) for table in tables]
+    sizes = _size(log_size + sum(spectrum.log_sizes for spectrum in spectra))
     kept = np.flatnonzero(sizes > _NEGLIGIBLE_SHARE * float(sizes.max()))
-    dropped = 2.0 * float(np.delete(sizes, kept).sum())
-    rounding = 2.0 * (8.0 * multiplications + 60.0) * UNIT * float(sizes.sum())
+    dropped, spoiling = 2.0 * float(np.delete(sizes, kept).sum()), 0.0
     first = np.ones((1, len(kept)), dtype=np.complex128)
     second, apart = product[kept][None, :], None
     if spectra:
-        right, left = np.concatenate([spectrum.values(kept) for spectrum in spectra], axis=1)
+        right, left = transforms(spectra, kept)
         times = np.concatenate([table.times for table in tables])
+        # Where a frequency is kept, sizes follow from the values there.
+        doubt = np.concatenate([spectrum.doubt for spectrum in spectra])
+        magnitudes = np.maximum(np.abs(right), np.abs(left)) + doubt
+        sizes[kept] = _size(log_size[kept] + (times[:, None] * np.log(magnitudes)).sum(axis=0) + 1e-9)
+        spoiling = 2.0 * float((sizes[kept] * times[:, None] * doubt / magnitudes).sum())
         first, apart = cover(right, left, times, product[kept], sizes[kept])
         second = np.ones((1, len(kept)), dtype=np.complex128)
-        spoiling += 2.0 * float((sizes[kept] * sum(spectrum.spoilt(kept) for spectrum in spectra)).sum())
+    with np.errstate(under="ignore"):
+        spoiling += math.sqrt(2.0 * len(alone) * float((sizes * sizes * spoilt).sum()))
+        norm = math.sqrt(2.0 * float((sizes * sizes).sum()))
+    rounding = 2.0 * (8.0 * multiplications + 60.0) * UNIT * float(sizes.sum())
     for factor, (right, left) in choices:
         rows = _powers(right[kept], factor.times)[factor.least : factor.most + 1]
         others = _powers(left[kept], factor.times)[factor.times - factor.most : factor.times - factor.least + 1]
         first, second = joined(first, second, rows * others[::-1], np.multiply)
     error = (rounding + spoiling + dropped) / period * (1.0 + 1e-6) + _UNDERFLOW
     return Rung(rate=rate, period=period, kept=kept, first=first, second=second, error=error, size=norm, apart=apart)
+
+
+def _size(log_size: Array) -> Array:
+    """Return at or above the exponentials of what is at or above logarithms of sizes."""
+    with np.errstate(under="ignore"):
+        result: Array = np.exp(np.minimum(log_size, 700.0)) * (1.0 + 1e-6)
+    return result
 
 
 def joined(first: _Rows, second: _Rows, rows: _Rows, join: np.ufunc) -> tuple[_Rows, _Rows]:
@@ -333,10 +342,13 @@ class Ladder:
         if number == 0:
             return 0.0
         deviation = max(1e-6, self.moments(0).deviation)
-        # Rare large losses take effect at exponents far below the inverse deviation.
-        widest = max(1, *(law.last for factor in self.factors for law in factor.laws))
-        least = math.floor(2.0 * math.log2(min(0.35 / deviation, 1.0 / widest)))
+        least = math.floor(2.0 * math.log2(min(0.35 / deviation, 1.0 / self._widest())))
         return float(2.0 ** ((least + number - 1) / 2.0))
+
+    @remembered
+    def _widest(self) -> int:
+        """Return the largest loss: a rare one takes effect at exponents far below the inverse deviation."""
+        return max(1, *(law.last for factor in self.factors for law in factor.laws))
 
     @remembered
     def moments(self, number: int) -> Moments:
@@ -365,6 +377,18 @@ class Ladder:
             number -= 1
         return number
 
+    def log_below_mean(self, epsilon: float) -> float:
+        """Return the logarithm of what δ is at least, up to the largest moment's choice; -∞ far above the mean.
+
+        Paley and Zygmund's inequality for ``Z = e^{λX}``: ``P[Z > E Z / e] ≥ (1 - 1/e)² (E Z)²/E Z²``.
+        """
+        number = 1 + max(0, math.ceil(2.0 * math.log2(2.0 / (max(1e-6, self.moments(0).deviation) * self.rate(1)))))
+        if self.rate(number + 2) > self.steepest:
+            return -math.inf
+        first, second = self.moments(number).log_moment, self.moments(number + 2).log_moment
+        away = (first - 1.0) / self.rate(number) * self.step - epsilon
+        return 2.0 * (first + math.log1p(-math.exp(-1.0))) - second + math.log(-math.expm1(-away)) if away > 0 else -math.inf
+
     @remembered
     def level(self, number: int, doublings: int) -> Level:
         """Return the product at a rung, with a window that holds it, or one some times wider than that."""
@@ -388,10 +412,12 @@ class Ladder:
         moments = self.moments(number)
         wanted = self.rate(number) + (high - moments.high) / max(moments.deviation**2, 1e-12)
         guess = max(1, round(2.0 * math.log2(max(wanted, 1e-300) / self.rate(1))) + 1)
+        # So little does not show beside δ where this rung is used.
+        negligible = moments.log_moment - self.rate(number) * moments.high - 36.0
         best = 0.0
-        for other in range(max(1, guess - 2), guess + 2):
+        for other in dict.fromkeys(max(1, guess + away) for away in (0, -1, 1, -2)):
             rate = self.rate(other)
-            if rate <= self.steepest:
+            if rate <= self.steepest and best > negligible:
                 at_other = self.moments(other)
                 slack = 1e-9 + 1e-12 * (at_other.size + rate * abs(high) + at_other.factors)
                 best = min(best, at_other.log_moment - rate * (high + 1) + slack)

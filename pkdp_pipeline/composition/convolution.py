@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -27,7 +27,7 @@ _MANY_RELEASES = 100
 
 _MAX_LATTICE_CELLS = 2**18
 
-_PAIRS_AT_ONCE = 8
+_BATCH_OF_PAIRS = 8
 """So many pairs go onto the grid together: their atoms stay in a processor's cache."""
 
 
@@ -70,7 +70,7 @@ def make_ladder(parts: Sequence[tuple[Directions, int]], participation: int | No
         for factor in taken
         for laws in (_factors(factor.laws) if len(factor.laws) == 1 else (factor.laws,))
     ]
-    made = _laws(dict.fromkeys(losses for _, laws in split for losses in laws), step)
+    made = _laws([losses for _, laws in split for losses in laws], step)
     factors = [
         Factor(
             laws=tuple(made[losses] for losses in laws),
@@ -152,15 +152,15 @@ _KEPT_LAWS: dict[tuple[Losses, float], GridLaw] = {}
 """Laws by losses and step, the newest last."""
 
 
-def _laws(wanted: Iterable[Losses], step: float) -> dict[Losses, GridLaw]:
+def _laws(wanted: Sequence[Losses], step: float) -> dict[Losses, GridLaw]:
     """Return laws on the grid; those that are not kept are made, those of waiting times a few at a time."""
-    made = {losses: _KEPT_LAWS.get((losses, step)) for losses in wanted}
-    missing = [losses for losses, law in made.items() if law is None]
+    made = {losses: _KEPT_LAWS[losses, step] for losses in wanted if (losses, step) in _KEPT_LAWS}
+    missing = [losses for losses in dict.fromkeys(wanted) if losses not in made]
     pairs = list(dict.fromkeys(replace(losses, order="right") for losses in missing if isinstance(losses, PairLosses)))
-    for start in range(0, len(pairs), _PAIRS_AT_ONCE):
-        batch = pairs[start : start + _PAIRS_AT_ONCE]
+    for start in range(0, len(pairs), _BATCH_OF_PAIRS):
+        batch = pairs[start : start + _BATCH_OF_PAIRS]
         for losses, laws in zip(batch, split_pairs([losses.pair() for losses in batch], step), strict=True):
-            made |= zip((losses, replace(losses, order="left")), laws, strict=True)
+            made[losses], made[replace(losses, order="left")] = laws
     made |= {losses: on_grid(losses, step) for losses in missing if not isinstance(losses, PairLosses)}
     _KEPT_LAWS.update(((losses, step), made[losses]) for losses in made)
     for key in list(_KEPT_LAWS)[:-_MAX_LAWS]:
@@ -263,7 +263,9 @@ class Convolved(Bound):
         """Return an ε at which the certified δ is at most `target`, as small as can be found, or `math.inf`."""
         # Where a normal law would cross.
         moments = self._ladder().moments(0)
-        start = self._ladder().step * (moments.high + moments.deviation * math.sqrt(-2.0 * math.log(max(target, 1e-300))))
+        start = self._ladder().step * (
+            moments.high + moments.deviation * math.sqrt(-2.0 * math.log(max(target, 1e-300)))
+        )
         crossing = smallest_epsilon(
             lambda epsilon: self._towards(target, epsilon), target, _RELATIVE_SLACK, start if start > 1e-9 else None
         )

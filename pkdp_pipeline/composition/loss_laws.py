@@ -12,21 +12,6 @@ factor may be replaced by any measure whose `f` is larger. Three steps are used:
 
 The share of one release in a total is its losses in either order of the two lives.
 
-A cover bounds all choices of directions at once, where they are too many to be looked at one by one.
-
-At one frequency let ``R_d``, ``L_d`` be the transforms of release d in its two orders and ``Δ_d = log(R_d/L_d)/2``.
-The total of a choice is ``Π R_d · exp(-2 Σ_l Δ_d)``, the sum over the releases in the order `left`; the branch of
-the logarithm does not matter. With ``U = Σ Δ_d`` and any ``a_d ≥ 0`` that do not depend on the frequency and add up
-to 1, write ``Δ_d = a_d U + e_d``. Then ``Σ e_d = 0``, and with ``x = 1 - 2 Σ_l a_d``, between -1 and 1,
-
-    total = Π R_d · exp(-(1-x)U) · exp(E),   E = -2 Σ_l e_d,   |E| ≤ min((1 - |x|) max_d |e_d|/a_d, Σ |e_d|),
-
-because E is also ``2 Σ_r e_d`` over the releases in the order `right`. For weights w,
-``F(x) = Re Σ w Π R_d exp(-(1-x)U)`` lies between two of 33 values of x at most ``g²/8 · Σ |w| |U|² G`` above the
-larger one, with their distance g and G the larger magnitude at the two; ``exp(E)`` changes it by at most
-``Σ |w| G (e^{|E|} - 1)``. Where that is more than twice the size of all totals, or a transform is 0, twice that size
-is added instead. The bound is the largest over the 32 intervals; at x = ±1 all releases go one way, and E is 0.
-
 Laws are rows of tables. The transform of a row is computed with the shortest period that holds it. Between two such
 frequencies ``|T|²`` exceeds the larger value by ``(π/n)² m² v`` at most, for n frequencies, total mass m and
 variance v, since ``|T|² = Σ q_i q_j cos((i-j)θ)`` has a second derivative of at most ``2 m² v``. That bounds the
@@ -194,21 +179,23 @@ def split_pairs(pairs: Sequence[Pair], step: float) -> list[tuple[GridLaw, GridL
     """
     hidden = [int(np.searchsorted(pair.ratio, 0.0, side="right")) for pair in pairs]
     sizes = np.array([max(1, len(pair.ratio) - known) for pair, known in zip(pairs, hidden, strict=True)])
-    starts, offs = np.cumsum(sizes) - sizes, np.array([1.001 * pair.budget + 4.0 * UNIT for pair in pairs])
+    starts, offs = np.cumsum(sizes) - sizes, np.array([1.01 * pair.budget + 4.0 * UNIT for pair in pairs])
     atoms, (ratios, places) = np.empty((2, int(sizes.sum()))), np.empty((2, int(sizes.sum())))
-    for pair, known, start, size, off in zip(pairs, hidden, starts.tolist(), sizes.tolist(), offs.tolist(), strict=True):
-        mine = slice(start, start + size)
+    for pair, known, start, size, off in zip(
+        pairs, hidden, starts.tolist(), sizes.tolist(), offs.tolist(), strict=True
+    ):
+        place = slice(start, start + size)
         # A pair without atoms has next to nothing at loss 0.
-        atoms[0, mine] = pair.weight[known:] if known < len(pair.ratio) else TINY
-        ratios[mine] = pair.ratio[known:] if known < len(pair.ratio) else 1.0
-        ratios[mine] *= 1.0 - off
-        logs = np.log(ratios[mine], out=places[mine])
+        atoms[0, place] = pair.weight[known:] if known < len(pair.ratio) else TINY
+        ratios[place] = pair.ratio[known:] if known < len(pair.ratio) else 1.0
+        ratios[place] *= 1.0 - off
+        logs = np.log(ratios[place], out=places[place])
         logs *= -1.0 / step
         logs += 16.0 * UNIT * (abs(float(logs[0])) + abs(float(logs[-1])) + 1.0)
     np.multiply(atoms[0], ratios, out=atoms[1])
     np.floor(places, out=places)
     # Cells that have atoms, in decreasing order; rows of sums are the two orders.
-    changes = places[1:] != places[:-1]
+    changes = places[1:] < places[:-1]
     changes[starts[1:] - 1] = True
     first = np.concatenate([[0], np.flatnonzero(changes) + 1])
     counts = np.diff(first, append=len(places))
@@ -220,31 +207,31 @@ def split_pairs(pairs: Sequence[Pair], step: float) -> list[tuple[GridLaw, GridL
     off, index = np.repeat(offs, filled), np.repeat(blocks + most, filled) - places
     growth, pads = np.exp(step * places), UNIT * (48.0 * step * (np.abs(places) + 2.0) + 16.0)
     less, share = pads + (2.0 * counts + 32.0) * UNIT, (1.0 + 8.0 * UNIT) / -math.expm1(-step)
-    less = 1.0 - np.stack([2.0 * pads + less, 2.0 * off + less])
+    less = 1.0 - np.stack([2.0 * pads + less, 2.01 * off + less])
     less *= np.stack([growth, math.exp(-step) / growth]) * sums[::-1]
     upper = np.minimum(sums, np.maximum(0.0, sums - less) * share)
-    scales = (1.0 + off) * (1.0 + (2.0 * counts + 24.0) * UNIT) * np.stack([np.ones_like(off), 1.0 + 2.0 * off])
+    scales = (1.0 + off) * (1.0 + (2.0 * counts + 24.0) * UNIT) * np.stack([np.ones_like(off), 1.0 + 2.01 * off])
     lower, upper = (sums - upper) * scales, upper * scales
-    excess = ratios[first + counts - 1] * growth - 1.0 + 2.0 * off + 4.0 * pads
+    excess = ratios[first + counts - 1] * growth - 1.0 + 2.01 * off + 4.0 * pads
     beyond = np.flatnonzero(excess > 0.0)
     moved = np.minimum(upper[1], sums[1] * excess * share * scales[1])[beyond]
     upper[1, beyond] -= moved
-    masses, index = np.zeros((2, int(widths.sum()))), index.astype(np.int64)
-    masses[0, index], masses[1, index] = upper[0], lower[1]
-    masses[0, index + 1] += lower[0]
-    masses[1, index + 1] += upper[1]
-    masses[1, index[beyond] + 2] += moved
+    index, size = index.astype(np.int64), int(widths.sum())
+    right = np.bincount(index, upper[0], size) + np.bincount(index + 1, lower[0], size)
+    left = np.bincount(index, lower[1], size) + np.bincount(index + 1, upper[1], size)
+    left += np.bincount(index[beyond] + 2, moved, size)
     laws = []
-    for pair, known, start, width, last in zip(pairs, hidden, blocks.tolist(), widths.tolist(), most.tolist(), strict=True):
-        disclosed = (pair.first_only + float(pair.weight[:known].sum()) * (1.0 + 2.0 * pair.budget)) * (1.0 + 8.0 * UNIT)
-        right, left = masses[0, start : start + width - 1][::-1], masses[1, start : start + width]
-        low = int(last) + 1
-        laws.append(
-            (
-                _trimmed(low - width + 2, right, min(1.0, disclosed) + TINY),
-                _trimmed(-low, left, min(1.0, pair.second_only) + TINY),
-            )
-        )
+    disclosed = [
+        (pair.first_only + float(pair.weight[:known].sum()) * (1.0 + 2.0 * pair.budget)) * (1.0 + 8.0 * UNIT)
+        for pair, known in zip(pairs, hidden, strict=True)
+    ]
+    seconds = [pair.second_only for pair in pairs]
+    for *infinite, start, width, last, off in zip(disclosed, seconds, blocks, widths, most, offs, strict=True):
+        low, (first_mass, second_mass) = int(last) + 1, (min(1.0, mass) + TINY for mass in infinite)
+        # Where cells are as narrow as ratios are uncertain, all losses in the other order are raised.
+        more = math.ceil(4.0 * off / step) if 16.0 * off > step else 0
+        first_law = _trimmed(low - int(width) + 2, right[start : start + width - 1][::-1], first_mass)
+        laws.append((first_law, _trimmed(more - low, left[start : start + width], second_mass)))
     return laws
 
 
@@ -433,9 +420,6 @@ def _undominated(bounds: tuple[Bound, ...]) -> tuple[Bound, ...]:
 
 Complex = NDArray[np.complex128]
 
-_GRID_POINTS = 33
-"""Values of x that are looked at."""
-
 _FFT_ERROR = 10.0
 """A transform of N numbers errs in the l2 norm by at most this many ``log2(N)·2^-53``, relatively."""
 
@@ -529,7 +513,9 @@ def loss_tables(pairs: Sequence[tuple[tuple[GridLaw, ...], int]]) -> tuple[LossT
             for order, law in enumerate(laws):
                 masses[order, row, : len(law.masses)] = law.masses
         starts = np.array([[[law.start] for law in order] for order in zip(*(laws for laws, _ in batch), strict=True)])
-        tables.append(LossTable(np.array([float(times) for _, times in batch]), starts, masses, masses.max(axis=(0, 1))))
+        tables.append(
+            LossTable(np.array([float(times) for _, times in batch]), starts, masses, masses.max(axis=(0, 1)))
+        )
     return tuple(tables)
 
 
@@ -602,53 +588,3 @@ def _multiplied(rows: Array, columns: Array) -> Array:
         for row in range(0, rows.shape[1], 8):
             result[:, row : row + 8, start : start + most] = rows[:, row : row + 8] @ piece
     return result
-
-
-def cover(right: Complex, left: Complex, times: Array, others: Complex, sizes: Array) -> tuple[Complex, Array]:
-    """Return transforms, and how far a choice may be from one of two neighbours, at each frequency.
-
-    Parameters
-    ----------
-    right, left : arrays, shape (releases, frequencies)
-    times : array, shape (releases,)
-        How many releases are alike.
-    others : array, shape (frequencies,)
-        The product of all other factors.
-    sizes : array, shape (frequencies,)
-        At or above the magnitude of the total of every choice.
-
-    Returns
-    -------
-    rows : array, shape (n, frequencies)
-    apart : array, shape (n - 1, frequencies)
-
-    Notes
-    -----
-    *Guarantee*: for every choice there is an `i` such that for all weights `w` the sum ``Re Σ w · total`` is at most
-    the larger one of ``Re Σ w · rows[i]`` and ``Re Σ w · rows[i+1]`` plus ``Σ |w| · apart[i]``. *Rounding*: up; that of
-    `rows` is charged with the product.
-    """
-    # In the module's docstring Δ_d is `half`, U `together`, a_d `shares` and e_d `rest`. Any a_d is sound; these follow
-    # the frequencies at which the total is large.
-    counts = times[:, None]
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        logs, half = np.log(right), 0.5 * np.log(right / left)
-    lost = ~(np.isfinite(half) & np.isfinite(logs)).all(axis=0)
-    half[:, lost] = logs[:, lost] = 0.0
-    together = (counts * half).sum(axis=0)
-    shares = np.maximum(0.0, (half * np.conj(together) * sizes).real.sum(axis=1))
-    whole = float((times * shares).sum())
-    shares = shares / whole if whole > 0.0 else np.full(len(times), 1.0 / times.sum())
-    rest = np.abs(half - shares[:, None] * together) + 8.0 * UNIT * (np.abs(half) + np.abs(together))
-    with np.errstate(divide="ignore", over="ignore"):
-        steepest = np.divide(rest, shares[:, None], out=np.zeros_like(rest), where=rest > 0.0).max(axis=0)
-    most = (counts * rest).sum(axis=0)
-    places = np.linspace(-1.0, 1.0, _GRID_POINTS)
-    rows: Complex = others * np.exp((counts * logs).sum(axis=0) + (places - 1.0)[:, None] * together)
-    rows[:, lost] = 0.0
-    larger = np.maximum(np.abs(rows[1:]), np.abs(rows[:-1]))
-    gap = 2.0 / (_GRID_POINTS - 1)
-    away = 1.0 - np.minimum(np.abs(places[1:]), np.abs(places[:-1]))
-    left_over = np.minimum(np.minimum(away[:, None] * steepest, most), 40.0)
-    apart = larger * (gap * gap / 8.0 * np.abs(together) ** 2 + np.expm1(left_over)) * (1.0 + 1e-6)
-    return rows, np.where(lost | (left_over >= 40.0), 2.0 * sizes, np.minimum(apart, 2.0 * sizes))

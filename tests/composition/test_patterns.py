@@ -16,8 +16,8 @@ from thorough import few, one_in, thinned
 
 from pkdp_pipeline.composition import convolution
 from pkdp_pipeline.composition.convolution import Convolved
-from pkdp_pipeline.composition.loss_laws import Directions, GridLaw, cover, directions, loss_tables, transforms
-from pkdp_pipeline.composition.tilted_transform import Ladder
+from pkdp_pipeline.composition.loss_laws import Directions, GridLaw, directions, loss_tables, transforms
+from pkdp_pipeline.composition.tilted_transform import Ladder, cover
 from pkdp_pipeline.theorems.bound import NoiseLosses
 from pkdp_pipeline.theorems.thresholding import Thresholding
 

@@ -12,10 +12,10 @@ factor may be replaced by any measure whose `f` is larger. Three steps are used:
 
 The share of one release in a total is its losses in either order of the two lives.
 
-Laws are rows of tables. The transform of a row is computed with the shortest period that holds it. Between two such
-frequencies ``|T|²`` exceeds the larger value by ``(π/n)² m² v`` at most, for n frequencies, total mass m and
-variance v, since ``|T|² = Σ q_i q_j cos((i-j)θ)`` has a second derivative of at most ``2 m² v``. That bounds the
-product at all frequencies; those where it counts are summed directly, with an error of ``2(n + 32)u m``.
+Laws are rows of tables. The transform of a row is computed at a few frequencies. Between two of these ``|T|²`` exceeds
+the larger value by ``(π/n)² m² v`` at most, for n frequencies, total mass m and variance v, since
+``|T|² = Σ q_i q_j cos((i-j)θ)`` has a second derivative of at most ``2 m² v``. That bounds the product at all
+frequencies; those where it counts are summed directly, with an error of ``2(n + 32)u m``.
 """
 
 from __future__ import annotations

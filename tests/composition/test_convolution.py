@@ -411,9 +411,9 @@ def test_what_a_search_is_steered_by_below_the_mean_is_no_more_than_the_certifie
 @pytest.mark.parametrize("target", [1e-6, 1e-20])
 def test_a_search_ends_where_the_profile_reaches_its_target(target):
     for parts in (
-        [(presence(200, 0.001), 1)],
-        [(presence(3, 0.3), 2)],
-        [(presence(20, 0.9), 1), (presence(300, 0.02), 1)],
+        [(presence(353, 0.8253), 1)],
+        [(presence(90, 0.3), 2)],
+        [(presence(200, 0.5), 1), (presence(90, 0.1), 1)],
     ):
         released = total(*parts)
         assert 0.98 * target <= delta_at(released, released.smallest_epsilon(target)) <= target

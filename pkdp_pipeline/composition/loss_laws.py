@@ -217,8 +217,9 @@ def split_pairs(pairs: Sequence[Pair], step: float) -> list[tuple[GridLaw, GridL
     moved = np.minimum(upper[1], sums[1] * excess * share * scales[1])[beyond]
     upper[1, beyond] -= moved
     index, size = index.astype(np.int64), int(widths.sum())
-    right = np.bincount(index, upper[0], size) + np.bincount(index + 1, lower[0], size)
-    left = np.bincount(index, lower[1], size) + np.bincount(index + 1, upper[1], size)
+    right, left = np.zeros((2, size))
+    right += np.bincount(index, upper[0], size) + np.bincount(index + 1, lower[0], size)
+    left += np.bincount(index, lower[1], size) + np.bincount(index + 1, upper[1], size)
     left += np.bincount(index[beyond] + 2, moved, size)
     laws = []
     disclosed = [

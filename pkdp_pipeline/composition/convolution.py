@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pkdp_pipeline.composition.loss_laws import Directions, GridLaw, on_grid, profile_at
+from pkdp_pipeline.composition.loss_laws import Directions, GridLaw, on_grid, profile_at, split_pairs
 from pkdp_pipeline.composition.score_attack import attained_by_scores
 from pkdp_pipeline.composition.tilted_transform import Factor, Ladder, Level, Moments, joined, remembered
 from pkdp_pipeline.theorems.bound import Bound, EnvelopeLosses, Losses, NoiseLosses, PairLosses, ProductLosses
@@ -26,6 +26,9 @@ _MAX_CHOICES_OF_MANY = 60_000
 _MANY_RELEASES = 100
 
 _MAX_LATTICE_CELLS = 2**18
+
+_BATCH_OF_PAIRS = 8
+"""So many pairs go onto the grid together: their atoms stay in a processor's cache."""
 
 
 def make_ladder(parts: Sequence[tuple[Directions, int]], participation: int | None, *, covering: bool = True) -> Ladder:
@@ -62,16 +65,21 @@ def make_ladder(parts: Sequence[tuple[Directions, int]], participation: int | No
             ]
         taken = open_ways + [Factor(laws=laws, times=times) for laws, times in groups.items() if len(laws) == 1]
     step = grid_step(taken)
+    split = [
+        (factor, laws)
+        for factor in taken
+        for laws in (_factors(factor.laws) if len(factor.laws) == 1 else (factor.laws,))
+    ]
+    made = _laws([losses for _, laws in split for losses in laws], step)
     factors = [
         Factor(
-            laws=tuple(_law(losses, step) for losses in laws),
+            laws=tuple(made[losses] for losses in laws),
             times=factor.times,
             least=factor.least,
             most=factor.most,
             covered=factor.covered,
         )
-        for factor in taken
-        for laws in (_factors(factor.laws) if len(factor.laws) == 1 else (factor.laws,))
+        for factor, laws in split
     ]
     return Ladder(step=step, factors=tuple(sorted(factors, key=lambda factor: (factor.ways > 1, -factor.ways))))
 
@@ -139,9 +147,25 @@ def _lattice(noises: list[float], losses: Sequence[tuple[Losses, int]]) -> float
     return None
 
 
-@lru_cache(maxsize=4096)
-def _law(losses: Losses, step: float) -> GridLaw:
-    return on_grid(losses, step)
+_MAX_LAWS = 4096
+_KEPT_LAWS: dict[tuple[Losses, float], GridLaw] = {}
+"""Laws by losses and step, the newest last."""
+
+
+def _laws(wanted: Sequence[Losses], step: float) -> dict[Losses, GridLaw]:
+    """Return laws on the grid; those that are not kept are made, those of waiting times a few at a time."""
+    made = {losses: _KEPT_LAWS[losses, step] for losses in wanted if (losses, step) in _KEPT_LAWS}
+    missing = [losses for losses in dict.fromkeys(wanted) if losses not in made]
+    pairs = list(dict.fromkeys(replace(losses, order="right") for losses in missing if isinstance(losses, PairLosses)))
+    for start in range(0, len(pairs), _BATCH_OF_PAIRS):
+        batch = pairs[start : start + _BATCH_OF_PAIRS]
+        for losses, laws in zip(batch, split_pairs([losses.pair() for losses in batch], step), strict=True):
+            made[losses], made[replace(losses, order="left")] = laws
+    made |= {losses: on_grid(losses, step) for losses in missing if not isinstance(losses, PairLosses)}
+    _KEPT_LAWS.update(((losses, step), made[losses]) for losses in made)
+    for key in list(_KEPT_LAWS)[:-_MAX_LAWS]:
+        _KEPT_LAWS.pop(key, None)
+    return made
 
 
 @lru_cache(maxsize=4096)
@@ -237,10 +261,18 @@ class Convolved(Bound):
 
     def smallest_epsilon(self, target: float) -> float:
         """Return an ε at which the certified δ is at most `target`, as small as can be found, or `math.inf`."""
-        crossing = smallest_epsilon(lambda epsilon: self._towards(target, epsilon), target, _RELATIVE_SLACK)
+        # Where a normal law would cross.
+        moments = self._ladder().moments(0)
+        start = self._ladder().step * (
+            moments.high + moments.deviation * math.sqrt(-2.0 * math.log(max(target, 1e-300)))
+        )
+        crossing = smallest_epsilon(
+            lambda epsilon: self._towards(target, epsilon), target, _RELATIVE_SLACK, start if start > 1e-9 else None
+        )
         if math.isinf(crossing):
             return crossing
-        if self._delta_at(crossing) > target:
+        # A profile is continuous: a search that ends well below the target was led there by a guess.
+        if crossing and not 0.99 * target <= self._delta_at(crossing) <= target:
             crossing = smallest_epsilon(self._delta_at, target, _RELATIVE_SLACK)
         # The largest finite loss is known exactly; a search only comes close to it.
         ladder = self._ladder()
@@ -250,20 +282,23 @@ class Convolved(Bound):
 
     def _towards(self, target: float, epsilon: float) -> float:
         """Return the certified δ of the leading choice, or, far from `target`, a number on the same side of it."""
-        ladder, disclosed = self._ladder(), float(self._disclosed(True).max())
+        ladder, disclosed = self._ladder(), float(self._disclosed()[-1, -1])
         step = ladder.step
-        if target > 0.0 and disclosed <= target and 0.0 < epsilon < ladder.reach()[1] * step:
+        if target > 0.0 and disclosed <= target and epsilon < ladder.reach()[1] * step:
             number = ladder.nearest(epsilon)
             moments, position, rate = ladder.moments(number), epsilon / step, ladder.rate(number)
             exponent = moments.log_moment - rate * position
             # Far from the crossing a cheap number on the right side will do: Chernoff's bound well below the target, or
-            # e^4 times it by the δ of a normal tilted law. What is found is evaluated afterwards.
+            # e^4 times it by the δ of a normal tilted law, or by what it is at least below the mean. What is found is
+            # evaluated afterwards.
             if exponent + disclosed / target < math.log(target) - 3.0:
                 return disclosed + math.exp(exponent)
             apart = (position - moments.high) / max(moments.deviation, 1e-300)
             width = 2.5 * moments.deviation * step
             guess = exponent - 0.5 * apart * apart - math.log1p(rate / step * (1.0 + rate / step) * width)
-            if rate > 0.0 and abs(apart) < 3.0 and guess > math.log(target) + 4.0:
+            if rate == 0.0:
+                guess = ladder.log_below_mean(epsilon)
+            if (rate == 0.0 or abs(apart) < 3.0) and guess > math.log(target) + 4.0:
                 return math.exp(min(0.0, guess))
         return self._delta_at(epsilon, True)
 
@@ -285,7 +320,7 @@ class Convolved(Bound):
     def _evaluated(self, epsilon: float, leading: bool) -> tuple[float, float]:
         """Return `_delta_at`, and how much less the product of the laws on the grid may give at the least."""
         ladder = self._ladder()
-        disclosed = self._disclosed(leading)
+        disclosed = self._disclosed()[-1:, -1:] if leading else self._disclosed()
         # Beyond the largest finite loss only infinite ones are left; compared exactly.
         if not ladder.factors or Fraction(epsilon) >= Fraction(ladder.step) * ladder.reach()[1]:
             return min(1.0, float(disclosed.max())), EVALUATED * float(disclosed.max())
@@ -354,8 +389,8 @@ class Convolved(Bound):
         return factors[0].laws[:1] if leading or factors[0].least == 1 else factors[0].laws
 
     @remembered
-    def _disclosed(self, leading: bool) -> Array:
-        """Return at or above the mass of infinite losses, for every choice of directions."""
+    def _disclosed(self) -> Array:
+        """Return at or above the mass of infinite losses, for every choice of directions, the leading one last."""
         factors = [(factor, [_logs_of_rest(law) for law in factor.laws]) for factor in self._ladder().factors]
         fixed = [
             (factor.times, min(log for log, _ in logs), max(log for _, log in logs))
@@ -369,8 +404,6 @@ class Convolved(Bound):
             right, left = np.array(logs)
             # Choices come in the same order as the transforms of `make_rung`.
             first, second = joined(first, second, ways * right + (factor.times - ways) * left, np.add)
-        if leading:
-            first, second = first[-1:], second[-1:]
         together = first[:, None, :] + second[None, :, :]
         disclosed: Array = -np.expm1(together[..., 0]) * np.exp(together[..., 1]) * (1.0 + 1e-12)
         return disclosed

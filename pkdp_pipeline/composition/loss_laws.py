@@ -12,25 +12,10 @@ factor may be replaced by any measure whose `f` is larger. Three steps are used:
 
 The share of one release in a total is its losses in either order of the two lives.
 
-A cover bounds all choices of directions at once, where they are too many to be looked at one by one.
-
-At one frequency let ``R_d``, ``L_d`` be the transforms of release d in its two orders and ``Δ_d = log(R_d/L_d)/2``.
-The total of a choice is ``Π R_d · exp(-2 Σ_l Δ_d)``, the sum over the releases in the order `left`; the branch of
-the logarithm does not matter. With ``U = Σ Δ_d`` and any ``a_d ≥ 0`` that do not depend on the frequency and add up
-to 1, write ``Δ_d = a_d U + e_d``. Then ``Σ e_d = 0``, and with ``x = 1 - 2 Σ_l a_d``, between -1 and 1,
-
-    total = Π R_d · exp(-(1-x)U) · exp(E),   E = -2 Σ_l e_d,   |E| ≤ min((1 - |x|) max_d |e_d|/a_d, Σ |e_d|),
-
-because E is also ``2 Σ_r e_d`` over the releases in the order `right`. For weights w,
-``F(x) = Re Σ w Π R_d exp(-(1-x)U)`` lies between two of 33 values of x at most ``g²/8 · Σ |w| |U|² G`` above the
-larger one, with their distance g and G the larger magnitude at the two; ``exp(E)`` changes it by at most
-``Σ |w| G (e^{|E|} - 1)``. Where that is more than twice the size of all totals, or a transform is 0, twice that size
-is added instead. The bound is the largest over the 32 intervals; at x = ±1 all releases go one way, and E is 0.
-
-Laws are rows of tables. The transform of a row is computed with the shortest period that holds it. Between two such
-frequencies ``|T|²`` exceeds the larger value by ``(π/n)² m² v`` at most, for n frequencies, total mass m and
-variance v, since ``|T|² = Σ q_i q_j cos((i-j)θ)`` has a second derivative of at most ``2 m² v``. That bounds the
-product at all frequencies; those where it counts are summed directly, with an error of ``2(n + 32)u m``.
+Laws are rows of tables. The transform of a row is computed at a few frequencies. Between two of these ``|T|²`` exceeds
+the larger value by ``(π/n)² m² v`` at most, for n frequencies, total mass m and variance v, since
+``|T|² = Σ q_i q_j cos((i-j)θ)`` has a second derivative of at most ``2 m² v``. That bounds the product at all
+frequencies; those where it counts are summed directly, with an error of ``2(n + 32)u m``.
 """
 
 from __future__ import annotations
@@ -39,7 +24,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import reduce, singledispatch
+from functools import lru_cache, reduce, singledispatch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,15 +42,16 @@ from pkdp_pipeline.theorems.bound import (
 from pkdp_pipeline.theorems.hull import MAX_FINITE_LOSS, ProfileLosses, where_it_falls
 from pkdp_pipeline.theorems.numerics import TINY, UNIT, Array
 from pkdp_pipeline.theorems.thresholding import Thresholding
+from pkdp_pipeline.theorems.waiting_pair import Pair
 
 _UNDERFLOW = 1e-120
 """The most that underflow may take away from a profile at losses up to `MAX_FINITE_LOSS`, with room to spare."""
 
-_NEGLIGIBLE_UPPER_MASS = 1e-100
-"""Mass of the largest losses that may be counted as infinite to keep a law short."""
+_NEGLIGIBLE_UPPER_MASS = 1e-102
+"""The largest losses, while none has more mass, may be counted as infinite to keep a law short."""
 
-_NEGLIGIBLE_LOWER_MASS = 1e-20
-"""Mass of the smallest losses that may be moved up to keep a law short; at no ε does that show."""
+_NEGLIGIBLE_LOWER_MASS = 1e-22
+"""The smallest losses, while none has more mass, may be moved up to keep a law short; at no ε does that show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,56 +165,88 @@ def split(losses: Array, weights: Array, infinite: float, step: float, *, trim: 
     return _trimmed(start, masses, infinite + TINY)
 
 
-def split_ratios(ratios: Array, weights: Array, infinite: float, step: float) -> GridLaw:
-    """Split atoms onto a grid as `split` does, by their ratios ``Q/P = e^{-loss}``, which takes no logarithms.
-
-    Parameters
-    ----------
-    ratios : array, shape (n,)
-        Above 0, increasing, none above the exact ratio.
-    weights, infinite, step :
-        As in `split`.
+def split_pairs(pairs: Sequence[Pair], step: float) -> list[tuple[GridLaw, GridLaw]]:
+    """Split the losses of pairs ``(P, Q)`` onto a grid as `split` does, each in this order and in the other one.
 
     Notes
     -----
-    In the cell from ``j·h`` to ``(j+1)·h`` the share ``(1 - e^{jh} ratio)/(1 - e^{-h})`` goes to its end. *Guarantee*:
-    the profile is nowhere below that of the atoms. *Rounding*: up. An atom that may lie beyond the end of a cell counts
-    as in the next one, and shares are raised, which raises losses; masses are raised by a few units of roundoff more
-    than atoms share a cell.
+    Of the atoms in the cell from ``j·h`` to ``(j+1)·h`` only the sums A of P and B of Q count: of A its upper end takes
+    ``(A - e^{jh} B)/(1 - e^{-h})``, and of B in the other order, from ``-(j+1)·h`` to ``-j·h``, it takes
+    ``(B - e^{-(j+1)h} A)/(1 - e^{-h})``. *Guarantee*: the profiles are nowhere below those of the atoms. *Rounding*:
+    up. Ratios are lowered by their budget; an atom that may lie beyond the upper end of its cell counts as in the next
+    one, or, in the other order, moves on as much mass as it may lie beyond. What is subtracted is lowered by the errors
+    of both sums, which raises losses; masses are raised by a few units of roundoff more than atoms share a cell.
     """
-    if len(ratios) == 0:
-        return GridLaw(start=0, masses=np.full(1, TINY), infinite=min(1.0, infinite))
-    least, most = (math.floor(-math.log(float(ratio)) / step) for ratio in (ratios[-1], ratios[0]))
-    cells = np.arange(most + 1, least - 2, -1, dtype=np.float64)
-    pads = 8.0 * UNIT * (np.abs(cells * step) + step + 2.0)
-    first = np.searchsorted(ratios, np.exp(-step * (cells + 1.0)) * (1.0 + pads), side="right")
-    counts = np.append(first[1:], len(ratios)) - first
-    growth = np.repeat(np.exp(step * cells) * (1.0 - pads), counts)
-    upper = weights * np.minimum(
-        1.0, np.maximum(0.0, 1.0 - growth * ratios) * ((1.0 + 8.0 * UNIT) / -math.expm1(-step))
-    )
-    masses, filled = np.zeros((2, len(cells) + 1)), counts > 0
-    # Cells are in decreasing order: the share of a cell's upper end is entered one place before that of its lower end.
-    masses[0, 1:][filled] = np.add.reduceat(weights - upper, first[filled])
-    masses[1, :-1][filled] = np.add.reduceat(upper, first[filled])
-    whole = masses.sum(axis=0)[::-1] * (1.0 + (2.0 * float(counts.max()) + 24.0) * UNIT)
-    return _trimmed(least - 1, whole, infinite + TINY)
+    hidden = [int(np.searchsorted(pair.ratio, 0.0, side="right")) for pair in pairs]
+    sizes = np.array([max(1, len(pair.ratio) - known) for pair, known in zip(pairs, hidden, strict=True)])
+    starts, offs = np.cumsum(sizes) - sizes, np.array([1.01 * pair.budget + 4.0 * UNIT for pair in pairs])
+    atoms, (ratios, places) = np.empty((2, int(sizes.sum()))), np.empty((2, int(sizes.sum())))
+    for pair, known, start, size, off in zip(
+        pairs, hidden, starts.tolist(), sizes.tolist(), offs.tolist(), strict=True
+    ):
+        place = slice(start, start + size)
+        # A pair without atoms has next to nothing at loss 0.
+        atoms[0, place] = pair.weight[known:] if known < len(pair.ratio) else TINY
+        ratios[place] = pair.ratio[known:] if known < len(pair.ratio) else 1.0
+        ratios[place] *= 1.0 - off
+        logs = np.log(ratios[place], out=places[place])
+        logs *= -1.0 / step
+        logs += 16.0 * UNIT * (abs(float(logs[0])) + abs(float(logs[-1])) + 1.0)
+    np.multiply(atoms[0], ratios, out=atoms[1])
+    np.floor(places, out=places)
+    # Cells that have atoms, in decreasing order; rows of sums are the two orders.
+    changes = places[1:] < places[:-1]
+    changes[starts[1:] - 1] = True
+    first = np.concatenate([[0], np.flatnonzero(changes) + 1])
+    counts = np.diff(first, append=len(places))
+    sums, places = np.add.reduceat(atoms, first, axis=1), places[first]
+    cells = np.searchsorted(first, starts)
+    most, least = places[cells], places[np.append(cells[1:], len(first)) - 1]
+    widths = (most - least).astype(np.int64) + 3
+    blocks, filled = np.cumsum(widths) - widths, np.diff(cells, append=len(first))
+    off, index = np.repeat(offs, filled), np.repeat(blocks + most, filled) - places
+    growth, pads = np.exp(step * places), UNIT * (48.0 * step * (np.abs(places) + 2.0) + 16.0)
+    less, share = pads + (2.0 * counts + 32.0) * UNIT, (1.0 + 8.0 * UNIT) / -math.expm1(-step)
+    less = 1.0 - np.stack([2.0 * pads + less, 2.01 * off + less])
+    less *= np.stack([growth, math.exp(-step) / growth]) * sums[::-1]
+    upper = np.minimum(sums, np.maximum(0.0, sums - less) * share)
+    scales = (1.0 + off) * (1.0 + (2.0 * counts + 24.0) * UNIT) * np.stack([np.ones_like(off), 1.0 + 2.01 * off])
+    lower, upper = (sums - upper) * scales, upper * scales
+    excess = ratios[first + counts - 1] * growth - 1.0 + 2.01 * off + 4.0 * pads
+    beyond = np.flatnonzero(excess > 0.0)
+    moved = np.minimum(upper[1], sums[1] * excess * share * scales[1])[beyond]
+    upper[1, beyond] -= moved
+    index, size = index.astype(np.int64), int(widths.sum())
+    right, left = np.zeros((2, size))
+    right += np.bincount(index, upper[0], size) + np.bincount(index + 1, lower[0], size)
+    left += np.bincount(index, lower[1], size) + np.bincount(index + 1, upper[1], size)
+    left += np.bincount(index[beyond] + 2, moved, size)
+    laws = []
+    disclosed = [
+        (pair.first_only + float(pair.weight[:known].sum()) * (1.0 + 2.0 * pair.budget)) * (1.0 + 8.0 * UNIT)
+        for pair, known in zip(pairs, hidden, strict=True)
+    ]
+    seconds = [pair.second_only for pair in pairs]
+    for *infinite, start, width, last, off in zip(disclosed, seconds, blocks, widths, most, offs, strict=True):
+        low, (first_mass, second_mass) = int(last) + 1, (min(1.0, mass) + TINY for mass in infinite)
+        # Where cells are as narrow as ratios are uncertain, all losses in the other order are raised.
+        more = math.ceil(4.0 * off / step) if 16.0 * off > step else 0
+        first_law = _trimmed(low - int(width) + 2, right[start : start + width - 1][::-1], first_mass)
+        laws.append((first_law, _trimmed(more - low, left[start : start + width], second_mass)))
+    return laws
 
 
 def _trimmed(start: int, masses: Array, infinite: float) -> GridLaw:
-    """Count the largest losses as infinite and lift the smallest, as far as their mass is negligible."""
+    """Count the largest losses as infinite and lift the smallest, as far as their masses are negligible."""
     slack = 1.0 + (len(masses) + 8.0) * UNIT
-    above = np.cumsum(masses[::-1])
-    drop = min(int(np.searchsorted(above, _NEGLIGIBLE_UPPER_MASS)), len(masses) - 1)
+    drop = int((masses[::-1] > _NEGLIGIBLE_UPPER_MASS).argmax())
+    lift = int((masses > _NEGLIGIBLE_LOWER_MASS).argmax())
     if drop:
-        infinite += float(above[drop - 1]) * slack
-        masses = masses[:-drop]
-    below = np.cumsum(masses)
-    lift = min(int(np.searchsorted(below, _NEGLIGIBLE_LOWER_MASS)), len(masses) - 1)
+        infinite += float(masses[-drop:].sum()) * slack
+    kept = masses[lift : len(masses) - drop].copy()
     if lift:
-        masses = masses[lift:].copy()
-        masses[0] = (masses[0] + below[lift - 1]) * slack
-    return GridLaw(start=start + lift, masses=masses, infinite=min(1.0, infinite * (1.0 + 8.0 * UNIT)))
+        kept[0] = (kept[0] + float(masses[:lift].sum())) * slack
+    return GridLaw(start=start + lift, masses=kept, infinite=min(1.0, infinite * (1.0 + 8.0 * UNIT)))
 
 
 def product(first: GridLaw, second: GridLaw) -> GridLaw:
@@ -316,7 +334,12 @@ def on_grid(losses: Losses, step: float) -> GridLaw:
 
 @on_grid.register
 def _(losses: PairLosses, step: float) -> GridLaw:
-    return split_ratios(*losses.ratios(), step)
+    return _in_both_orders(losses.pair(), step)[losses.order == "left"]
+
+
+@lru_cache(maxsize=8)
+def _in_both_orders(pair: Pair, step: float) -> tuple[GridLaw, GridLaw]:
+    return split_pairs((pair,), step)[0]
 
 
 @on_grid.register
@@ -398,9 +421,6 @@ def _undominated(bounds: tuple[Bound, ...]) -> tuple[Bound, ...]:
 
 Complex = NDArray[np.complex128]
 
-_GRID_POINTS = 33
-"""Values of x that are looked at."""
-
 _FFT_ERROR = 10.0
 """A transform of N numbers errs in the l2 norm by at most this many ``log2(N)·2^-53``, relatively."""
 
@@ -408,8 +428,14 @@ _FFT_ERROR = 10.0
 _BATCH_SIZE = 64
 """This many releases share a table."""
 
+_LEFT_OUT = 1e-24
+"""So much of a tilted mass of 1 may be left out of a table."""
+
 _MAX_EXPONENT = 600.0
 """Largest exponent of one mass."""
+
+_FINENESS = 14.0
+"""Frequencies at which the size of a transform is bounded, over the deviation of its law: |T|² grows by 5 % of m²."""
 
 _MAX_DIRECT_FREQUENCIES = 512
 """Up to this many frequencies are summed directly."""
@@ -426,11 +452,14 @@ class LossTable:
     starts : array of int, shape (2, n, 1)
         The cell of a row's first mass; orders `right` first.
     masses : array, shape (2, n, width)
+    largest : array, shape (width,)
+        The largest mass of each column.
     """
 
     times: Array
     starts: NDArray[np.int64]
     masses: Array
+    largest: Array
 
     @property
     def steepest(self) -> float:
@@ -452,20 +481,26 @@ class LossTable:
         width, scales = self.masses.shape[2], moments.max(axis=0)[None, :, None]
         tilts, shifts = rate * np.arange(width), rate * self.starts - scales
         pads = 1.0 + UNIT * (4.0 * tilts + 16.0), 1.0 + UNIT * (8.0 * np.abs(rate * self.starts) + 8.0 * np.abs(scales))
-        masses = self.masses * (np.exp(tilts) * pads[0]) * (np.exp(shifts) * pads[1])
+        growth, heights = np.exp(tilts) * pads[0], np.exp(shifts) * pads[1]
+        # What lies in the last cells of all rows is left out where it does not show, and charged.
+        rest = np.cumsum((self.largest * growth)[::-1])[::-1] * float(heights.max())
+        width = max(1, width - int(np.searchsorted(rest[::-1], _LEFT_OUT)))
+        masses = self.masses[..., :width] * growth[:width]
+        masses *= heights
         totals = masses.sum(axis=2, keepdims=True) * (1.0 + width * UNIT)
         lengths = np.sqrt(np.square(masses).sum(axis=2, keepdims=True)) * (1.0 + width * UNIT)
-        size = 2 ** math.ceil(math.log2(width + 1))
-        longer = max(size, period)
-        doubt = UNIT * ((_FFT_ERROR * math.log2(longer) + width // period + 2.0) * math.sqrt(longer) * lengths)
-        doubt = np.maximum(doubt, 2.0 * (width + 32.0) * UNIT * totals)
-        squares = (np.abs(np.fft.rfft(masses, size, axis=2)) + doubt) ** 2
+        # So fine that the curvature below adds little.
+        size = min(period, 2 ** math.ceil(math.log2(64.0 + _FINENESS * math.sqrt(float(variances.max())))))
+        doubt = UNIT * ((_FFT_ERROR * math.log2(period) + width // size + 2.0) * math.sqrt(period) * lengths)
+        doubt = np.maximum(doubt, 2.0 * (width + 32.0) * UNIT * totals) + 2.0 * _LEFT_OUT
+        squares, most = (np.abs(np.fft.rfft(_folded(masses, size), axis=2)) + doubt) ** 2, totals[..., 0] ** 2
         # Between two frequencies |T|² exceeds the larger one by its curvature, at most 2 m² times the variance.
-        spread = totals[..., 0] ** 2 * (1.01 * variances + 1e-9 * width * width)
-        squares = np.maximum(squares[..., :-1], squares[..., 1:]) + ((math.pi / size) ** 2 * spread)[..., None]
-        sizes = np.sqrt(squares.max(axis=0))
+        spread = most * (1.01 * variances + 1e-9 * width * width) * (math.pi / size) ** 2
+        squares = np.maximum(squares[..., :-1], squares[..., 1:]) + spread[..., None]
+        sizes = 0.5 * np.log(np.minimum(squares, most[..., None]).max(axis=0))
         bound = np.minimum(np.arange(period // 2 + 1) * size // period, sizes.shape[1] - 1)
-        return Spectrum(table=self, masses=masses, period=period, sizes=sizes, bound=bound, doubt=doubt.max(axis=0))
+        log_sizes = ((self.times[:, None] * sizes).sum(axis=0) + 1e-9)[bound]
+        return Spectrum(table=self, masses=masses, period=period, log_sizes=log_sizes, doubt=doubt.max(axis=0))
 
 
 def loss_tables(pairs: Sequence[tuple[tuple[GridLaw, ...], int]]) -> tuple[LossTable, ...]:
@@ -479,21 +514,21 @@ def loss_tables(pairs: Sequence[tuple[tuple[GridLaw, ...], int]]) -> tuple[LossT
             for order, law in enumerate(laws):
                 masses[order, row, : len(law.masses)] = law.masses
         starts = np.array([[[law.start] for law in order] for order in zip(*(laws for laws, _ in batch), strict=True)])
-        tables.append(LossTable(np.array([float(times) for _, times in batch]), starts, masses))
+        tables.append(
+            LossTable(np.array([float(times) for _, times in batch]), starts, masses, masses.max(axis=(0, 1)))
+        )
     return tuple(tables)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Spectrum:
-    """Transforms of a table: bounds of their sizes everywhere, and their values where these are asked for.
+    """Transforms of a table: a bound of their sizes everywhere, and their values where these are asked for.
 
     Parameters
     ----------
     masses : array, shape (2, n, width)
-    sizes : array, shape (n, bounds)
-        At or above the magnitude of either transform.
-    bound : array of int
-        Which bound is that of a frequency.
+    log_sizes : array
+        At or above the logarithm of the magnitude of the product of every choice, at all frequencies.
     doubt : array, shape (n, 1)
         At or above the error of one value.
     """
@@ -501,35 +536,48 @@ class Spectrum:
     table: LossTable
     masses: Array
     period: int
-    sizes: Array
-    bound: NDArray[np.int64]
+    log_sizes: Array
     doubt: Array
 
-    def log_sizes(self) -> Array:
-        """Return at or above the logarithm of the magnitude of the product of every choice, at all frequencies."""
-        together: Array = ((self.table.times[:, None] * np.log(self.sizes)).sum(axis=0) + 1e-9)[self.bound]
-        return together
+    def values(self, kept: NDArray[np.int64], turns: Complex, waves: Array) -> Complex:
+        """Return the transforms, shape (2, n, frequencies).
 
-    def spoilt(self, kept: NDArray[np.int64]) -> Array:
-        """Return how far the errors of all values spoil the product, as a share of its size, at each frequency."""
-        shares: Array = (self.table.times[:, None] * self.doubt / self.sizes).sum(axis=0)[self.bound[kept]]
-        return shares
-
-    def values(self, kept: NDArray[np.int64]) -> Complex:
-        """Return the transforms, shape (2, n, frequencies)."""
-        width, period = self.masses.shape[2], self.period
-        turns = np.exp(-2j * np.pi / period * np.arange(period))
-        if len(kept) <= _MAX_DIRECT_FREQUENCIES:
-            waves = turns[np.multiply.outer(np.arange(width), kept) % period]
-            values = _multiplied(self.masses, waves.real.copy()) + 1j * _multiplied(self.masses, waves.imag.copy())
+        Parameters
+        ----------
+        kept : array of int
+            Frequencies.
+        turns : array, shape (period,)
+            The roots of unity.
+        waves : array, shape (cells, 2, frequencies)
+            Real and imaginary parts of the root of each cell and frequency, for no cells where frequencies are many.
+        """
+        width = self.masses.shape[2]
+        if len(waves):
+            both = _multiplied(self.masses, waves[:width].reshape(width, -1)).reshape(*self.masses.shape[:2], 2, -1)
+            values = both[..., 0, :] + 1j * both[..., 1, :]
         else:
-            folded = np.zeros((*self.masses.shape[:2], period))
-            for start in range(0, width, period):
-                piece = self.masses[..., start : start + period]
-                folded[..., : piece.shape[2]] += piece
-            values = np.fft.rfft(folded, axis=2)[..., kept]
-        result: Complex = values * turns[self.table.starts * kept % period]
+            values = np.fft.rfft(_folded(self.masses, self.period), axis=2)[..., kept]
+        result: Complex = values * turns[self.table.starts * kept % self.period]
         return result
+
+
+def transforms(spectra: Sequence[Spectrum], kept: NDArray[np.int64]) -> Complex:
+    """Return the transforms of all tables together, shape (2, releases, frequencies)."""
+    period, width = spectra[0].period, max(spectrum.masses.shape[2] for spectrum in spectra)
+    turns, waves = np.exp(-2j * np.pi / period * np.arange(period)), np.zeros((0, 2, len(kept)))
+    if len(kept) <= _MAX_DIRECT_FREQUENCIES:
+        roots = turns[np.multiply.outer(np.arange(width), kept) % period]
+        waves = np.stack([roots.real, roots.imag], axis=1)
+    return np.concatenate([spectrum.values(kept, turns, waves) for spectrum in spectra], axis=1)
+
+
+def _folded(rows: Array, period: int) -> Array:
+    """Return the rows of a table, folded onto a period."""
+    folded = np.zeros((*rows.shape[:2], period))
+    for start in range(0, rows.shape[2], period):
+        piece = rows[..., start : start + period]
+        folded[..., : piece.shape[2]] += piece
+    return folded
 
 
 def _multiplied(rows: Array, columns: Array) -> Array:
@@ -541,53 +589,3 @@ def _multiplied(rows: Array, columns: Array) -> Array:
         for row in range(0, rows.shape[1], 8):
             result[:, row : row + 8, start : start + most] = rows[:, row : row + 8] @ piece
     return result
-
-
-def cover(right: Complex, left: Complex, times: Array, others: Complex, sizes: Array) -> tuple[Complex, Array]:
-    """Return transforms, and how far a choice may be from one of two neighbours, at each frequency.
-
-    Parameters
-    ----------
-    right, left : arrays, shape (releases, frequencies)
-    times : array, shape (releases,)
-        How many releases are alike.
-    others : array, shape (frequencies,)
-        The product of all other factors.
-    sizes : array, shape (frequencies,)
-        At or above the magnitude of the total of every choice.
-
-    Returns
-    -------
-    rows : array, shape (n, frequencies)
-    apart : array, shape (n - 1, frequencies)
-
-    Notes
-    -----
-    *Guarantee*: for every choice there is an `i` such that for all weights `w` the sum ``Re Σ w · total`` is at most
-    the larger one of ``Re Σ w · rows[i]`` and ``Re Σ w · rows[i+1]`` plus ``Σ |w| · apart[i]``. *Rounding*: up; that of
-    `rows` is charged with the product.
-    """
-    # In the module's docstring Δ_d is `half`, U `together`, a_d `shares` and e_d `rest`. Any a_d is sound; these follow
-    # the frequencies at which the total is large.
-    counts = times[:, None]
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        logs, half = np.log(right), 0.5 * np.log(right / left)
-    lost = ~(np.isfinite(half) & np.isfinite(logs)).all(axis=0)
-    half[:, lost] = logs[:, lost] = 0.0
-    together = (counts * half).sum(axis=0)
-    shares = np.maximum(0.0, (half * np.conj(together) * sizes).real.sum(axis=1))
-    whole = float((times * shares).sum())
-    shares = shares / whole if whole > 0.0 else np.full(len(times), 1.0 / times.sum())
-    rest = np.abs(half - shares[:, None] * together) + 8.0 * UNIT * (np.abs(half) + np.abs(together))
-    with np.errstate(divide="ignore", over="ignore"):
-        steepest = np.divide(rest, shares[:, None], out=np.zeros_like(rest), where=rest > 0.0).max(axis=0)
-    most = (counts * rest).sum(axis=0)
-    places = np.linspace(-1.0, 1.0, _GRID_POINTS)
-    rows: Complex = others * np.exp((counts * logs).sum(axis=0) + (places - 1.0)[:, None] * together)
-    rows[:, lost] = 0.0
-    larger = np.maximum(np.abs(rows[1:]), np.abs(rows[:-1]))
-    gap = 2.0 / (_GRID_POINTS - 1)
-    away = 1.0 - np.minimum(np.abs(places[1:]), np.abs(places[:-1]))
-    left_over = np.minimum(np.minimum(away[:, None] * steepest, most), 40.0)
-    apart = larger * (gap * gap / 8.0 * np.abs(together) ** 2 + np.expm1(left_over)) * (1.0 + 1e-6)
-    return rows, np.where(lost | (left_over >= 40.0), 2.0 * sizes, np.minimum(apart, 2.0 * sizes))

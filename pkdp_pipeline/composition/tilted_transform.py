@@ -5,6 +5,21 @@ the losses that matter at a small δ become the likely ones and keep their relat
 of the product is ``Σ_x q(x) k(x)`` for a kernel `k`; by Parseval's identity only those frequencies are needed at which
 the product has not vanished, which are few when there are many factors. The budget is derived in
 `docs/numerics.md`.
+
+A cover bounds all choices of directions at once, where they are too many to be looked at one by one.
+
+At one frequency let ``R_d``, ``L_d`` be the transforms of release d in its two orders and ``Δ_d = log(R_d/L_d)/2``.
+The total of a choice is ``Π R_d · exp(-2 Σ_l Δ_d)``, the sum over the releases in the order `left`; the branch of
+the logarithm does not matter. With ``U = Σ Δ_d`` and any ``a_d ≥ 0`` that do not depend on the frequency and add up
+to 1, write ``Δ_d = a_d U + e_d``. Then ``Σ e_d = 0``, and with ``x = 1 - 2 Σ_l a_d``, between -1 and 1,
+
+    total = Π R_d · exp(-(1-x)U) · exp(E),   E = -2 Σ_l e_d,   |E| ≤ min((1 - |x|) max_d |e_d|/a_d, Σ |e_d|),
+
+because E is also ``2 Σ_r e_d`` over the releases in the order `right`. For weights w,
+``F(x) = Re Σ w Π R_d exp(-(1-x)U)`` lies between two of 33 values of x at most ``g²/8 · Σ |w| |U|² G`` above the
+larger one, with their distance g and G the larger magnitude at the two; ``exp(E)`` changes it by at most
+``Σ |w| G (e^{|E|} - 1)``. Where that is more than twice the size of all totals, or a transform is 0, twice that size
+is added instead. The bound is the largest over the 32 intervals; at x = ±1 all releases go one way, and E is 0.
 """
 
 from __future__ import annotations
@@ -18,7 +33,7 @@ from typing import Any, Generic, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pkdp_pipeline.composition.loss_laws import _FFT_ERROR, GridLaw, LossTable, cover, loss_tables
+from pkdp_pipeline.composition.loss_laws import _FFT_ERROR, GridLaw, LossTable, loss_tables, transforms
 from pkdp_pipeline.theorems.numerics import UNIT, Array
 
 Complex = NDArray[np.complex128]
@@ -29,6 +44,9 @@ _NEGLIGIBLE_SHARE = 1e-22
 """Frequencies are dropped where the product is below this share of its largest value; what is dropped is charged."""
 
 _UNDERFLOW = 1e-280
+
+_GRID_POINTS = 33
+"""Values of x that are looked at."""
 
 _Law = TypeVar("_Law")
 
@@ -178,41 +196,100 @@ def make_rung(factors: Factors, rate: float, period: int, tables: Sequence[LossT
     product, log_size, spoilt = np.ones(half, dtype=np.complex128), np.zeros(half), np.zeros(half)
     choices: list[tuple[Factor[GridLaw], tuple[Complex, ...]]] = []
     alone = [factor for factor in factors if not factor.covered]
-    spectra = [table.spectrum(rate, period) for table in tables]
-    for spectrum in spectra:
-        log_size += spectrum.log_sizes()
     for factor in alone:
         scale = max(law.tilted(rate).log_moment for law in factor.laws)
-        transforms, errors = zip(*(_transform(law, rate, scale, period) for law in factor.laws), strict=True)
-        size = np.max([np.abs(transform) for transform in transforms], axis=0) + max(errors)
+        transformed, errors = zip(*(_transform(law, rate, scale, period) for law in factor.laws), strict=True)
+        size = np.max([np.abs(transform) for transform in transformed], axis=0) + max(errors)
         log_size += factor.times * np.log(size)
         spoilt += (factor.times * max(errors) / size) ** 2
-        if len(transforms) == 1:
-            product *= _power(transforms[0], factor.times)
+        if len(transformed) == 1:
+            product *= _power(transformed[0], factor.times)
         else:
-            choices.append((factor, transforms))
+            choices.append((factor, transformed))
     multiplications = sum((4 if factor.covered else 1) * factor.times + 1 for factor in factors)
-    with np.errstate(under="ignore"):
-        sizes = np.exp(np.minimum(log_size, 700.0)) * (1.0 + 1e-6)
-        spoiling = math.sqrt(2.0 * len(alone) * float((sizes * sizes * spoilt).sum()))
-        norm = math.sqrt(2.0 * float((sizes * sizes).sum()))
+    spectra = [table.spectrum(rate, period) for table in tables]
+    sizes = _size(log_size + sum(spectrum.log_sizes for spectrum in spectra))
     kept = np.flatnonzero(sizes > _NEGLIGIBLE_SHARE * float(sizes.max()))
-    dropped = 2.0 * float(np.delete(sizes, kept).sum())
-    rounding = 2.0 * (8.0 * multiplications + 60.0) * UNIT * float(sizes.sum())
+    dropped, spoiling = 2.0 * float(np.delete(sizes, kept).sum()), 0.0
     first = np.ones((1, len(kept)), dtype=np.complex128)
     second, apart = product[kept][None, :], None
     if spectra:
-        right, left = np.concatenate([spectrum.values(kept) for spectrum in spectra], axis=1)
+        right, left = transforms(spectra, kept)
         times = np.concatenate([table.times for table in tables])
+        # Where a frequency is kept, sizes follow from the values there.
+        doubt = np.concatenate([spectrum.doubt for spectrum in spectra])
+        magnitudes = np.maximum(np.abs(right), np.abs(left)) + doubt
+        sizes[kept] = _size(log_size[kept] + (times[:, None] * np.log(magnitudes)).sum(axis=0) + 1e-9)
+        spoiling = 2.0 * float((sizes[kept] * times[:, None] * doubt / magnitudes).sum())
         first, apart = cover(right, left, times, product[kept], sizes[kept])
         second = np.ones((1, len(kept)), dtype=np.complex128)
-        spoiling += 2.0 * float((sizes[kept] * sum(spectrum.spoilt(kept) for spectrum in spectra)).sum())
+    with np.errstate(under="ignore"):
+        spoiling += math.sqrt(2.0 * len(alone) * float((sizes * sizes * spoilt).sum()))
+        norm = math.sqrt(2.0 * float((sizes * sizes).sum()))
+    rounding = 2.0 * (8.0 * multiplications + 60.0) * UNIT * float(sizes.sum())
     for factor, (right, left) in choices:
         rows = _powers(right[kept], factor.times)[factor.least : factor.most + 1]
         others = _powers(left[kept], factor.times)[factor.times - factor.most : factor.times - factor.least + 1]
         first, second = joined(first, second, rows * others[::-1], np.multiply)
     error = (rounding + spoiling + dropped) / period * (1.0 + 1e-6) + _UNDERFLOW
     return Rung(rate=rate, period=period, kept=kept, first=first, second=second, error=error, size=norm, apart=apart)
+
+
+def cover(right: Complex, left: Complex, times: Array, others: Complex, sizes: Array) -> tuple[Complex, Array]:
+    """Return transforms, and how far a choice may be from one of two neighbours, at each frequency.
+
+    Parameters
+    ----------
+    right, left : arrays, shape (releases, frequencies)
+    times : array, shape (releases,)
+        How many releases are alike.
+    others : array, shape (frequencies,)
+        The product of all other factors.
+    sizes : array, shape (frequencies,)
+        At or above the magnitude of the total of every choice.
+
+    Returns
+    -------
+    rows : array, shape (n, frequencies)
+    apart : array, shape (n - 1, frequencies)
+
+    Notes
+    -----
+    *Guarantee*: for every choice there is an `i` such that for all weights `w` the sum ``Re Σ w · total`` is at most
+    the larger one of ``Re Σ w · rows[i]`` and ``Re Σ w · rows[i+1]`` plus ``Σ |w| · apart[i]``. *Rounding*: up; that of
+    `rows` is charged with the product.
+    """
+    # In the module's docstring Δ_d is `half`, U `together`, a_d `shares` and e_d `rest`. Any a_d is sound; these follow
+    # the frequencies at which the total is large.
+    counts = times[:, None]
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        logs, half = np.log(right), 0.5 * np.log(right / left)
+    lost = ~(np.isfinite(half) & np.isfinite(logs)).all(axis=0)
+    half[:, lost] = logs[:, lost] = 0.0
+    together = (counts * half).sum(axis=0)
+    shares = np.maximum(0.0, (half * np.conj(together) * sizes).real.sum(axis=1))
+    whole = float((times * shares).sum())
+    shares = shares / whole if whole > 0.0 else np.full(len(times), 1.0 / times.sum())
+    rest = np.abs(half - shares[:, None] * together) + 8.0 * UNIT * (np.abs(half) + np.abs(together))
+    with np.errstate(divide="ignore", over="ignore"):
+        steepest = np.divide(rest, shares[:, None], out=np.zeros_like(rest), where=rest > 0.0).max(axis=0)
+    most = (counts * rest).sum(axis=0)
+    places = np.linspace(-1.0, 1.0, _GRID_POINTS)
+    rows: Complex = others * np.exp((counts * logs).sum(axis=0) + (places - 1.0)[:, None] * together)
+    rows[:, lost] = 0.0
+    larger = np.maximum(np.abs(rows[1:]), np.abs(rows[:-1]))
+    gap = 2.0 / (_GRID_POINTS - 1)
+    away = 1.0 - np.minimum(np.abs(places[1:]), np.abs(places[:-1]))
+    left_over = np.minimum(np.minimum(away[:, None] * steepest, most), 40.0)
+    apart = larger * (gap * gap / 8.0 * np.abs(together) ** 2 + np.expm1(left_over)) * (1.0 + 1e-6)
+    return rows, np.where(lost | (left_over >= 40.0), 2.0 * sizes, np.minimum(apart, 2.0 * sizes))
+
+
+def _size(log_size: Array) -> Array:
+    """Return at or above the exponentials of what is at or above logarithms of sizes."""
+    with np.errstate(under="ignore"):
+        result: Array = np.exp(np.minimum(log_size, 700.0)) * (1.0 + 1e-6)
+    return result
 
 
 def joined(first: _Rows, second: _Rows, rows: _Rows, join: np.ufunc) -> tuple[_Rows, _Rows]:
@@ -333,10 +410,13 @@ class Ladder:
         if number == 0:
             return 0.0
         deviation = max(1e-6, self.moments(0).deviation)
-        # Rare large losses take effect at exponents far below the inverse deviation.
-        widest = max(1, *(law.last for factor in self.factors for law in factor.laws))
-        least = math.floor(2.0 * math.log2(min(0.35 / deviation, 1.0 / widest)))
+        least = math.floor(2.0 * math.log2(min(0.35 / deviation, 1.0 / self._widest())))
         return float(2.0 ** ((least + number - 1) / 2.0))
+
+    @remembered
+    def _widest(self) -> int:
+        """Return the largest loss: a rare one takes effect at exponents far below the inverse deviation."""
+        return max(1, *(law.last for factor in self.factors for law in factor.laws))
 
     @remembered
     def moments(self, number: int) -> Moments:
@@ -365,6 +445,20 @@ class Ladder:
             number -= 1
         return number
 
+    def log_below_mean(self, epsilon: float) -> float:
+        """Return the logarithm of what δ is at least where ε is below the mean; -∞ elsewhere.
+
+        Paley and Zygmund's inequality for ``Z = e^{λX}``: ``P[Z > E Z/e] ≥ (1 - 1/e)² (E Z)²/E Z²``.
+        """
+        number = 1 + max(0, math.ceil(2.0 * math.log2(2.0 / (max(1e-6, self.moments(0).deviation) * self.rate(1)))))
+        if self.rate(number + 2) > self.steepest:
+            return -math.inf
+        once, twice = self.moments(number).log_moment, self.moments(number + 2).log_moment
+        away = (once - 1.0) / self.rate(number) * self.step - epsilon
+        if away <= 0.0:
+            return -math.inf
+        return 2.0 * (once + math.log1p(-math.exp(-1.0))) - twice + math.log(-math.expm1(-away))
+
     @remembered
     def level(self, number: int, doublings: int) -> Level:
         """Return the product at a rung, with a window that holds it, or one some times wider than that."""
@@ -388,10 +482,12 @@ class Ladder:
         moments = self.moments(number)
         wanted = self.rate(number) + (high - moments.high) / max(moments.deviation**2, 1e-12)
         guess = max(1, round(2.0 * math.log2(max(wanted, 1e-300) / self.rate(1))) + 1)
+        # So little does not show beside δ where this rung is used.
+        negligible = moments.log_moment - self.rate(number) * moments.high - 36.0
         best = 0.0
-        for other in range(max(1, guess - 2), guess + 2):
+        for other in dict.fromkeys(max(1, guess + away) for away in (0, -1, 1, -2)):
             rate = self.rate(other)
-            if rate <= self.steepest:
+            if rate <= self.steepest and best > negligible:
                 at_other = self.moments(other)
                 slack = 1e-9 + 1e-12 * (at_other.size + rate * abs(high) + at_other.factors)
                 best = min(best, at_other.log_moment - rate * (high + 1) + slack)

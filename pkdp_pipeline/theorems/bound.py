@@ -85,12 +85,12 @@ class PairLosses(Losses):
 
     def atoms(self) -> Atoms:
         """See `Losses`."""
-        ratios, weights, infinite = self.ratios()
+        ratios, weights, infinite = _ratios(self.pair(), self.order)
         return -np.log(ratios), weights, infinite
 
-    def ratios(self) -> Atoms:
-        """Return ratios ``e^{-loss}``, increasing, none above the exact ones, with masses and infinite mass."""
-        return _ratios(_pair(self.k, self.p, self.cap, self.known), self.order)
+    def pair(self) -> Pair:
+        """Return the two laws, in the order ``"right"``."""
+        return _pair(self.k, self.p, self.cap, self.known)
 
     def spread(self) -> float:
         """See `Losses`; of a pair without its far tails, or as of a normal law, within 4 %.
@@ -107,7 +107,7 @@ class PairLosses(Losses):
 
     def rounding(self) -> tuple[float, float, float]:
         """See `Losses`."""
-        budget = _pair(self.k, self.p, self.cap, self.known).budget + 64.0 * UNIT
+        budget = self.pair().budget + 64.0 * UNIT
         return 4.0 * budget, 4.0 * budget, 2.0 * DROPPED_MASS
 
 
@@ -182,6 +182,7 @@ def waiting_losses(k: int, p: float, cap: int | None, known: int = 0) -> tuple[L
 
 
 def _ratios(pair: Pair, order: Order) -> Atoms:
+    """Return ratios ``e^{-loss}``, increasing, none above the exact ones, with masses and infinite mass."""
     finite = pair.ratio > 0.0
     lowered = 1.0 - 1.1 * pair.budget - 4.0 * UNIT
     ratio, weight = pair.ratio[finite], pair.weight[finite] * (1.0 + 1.1 * pair.budget)

@@ -540,9 +540,10 @@ def weights_below(weights: Array) -> Array:
 def outward_from(index: int, peak: float, ratios: Array) -> Array:
     """Return the sequence whose neighbours have these ratios (next/this) and whose value at `index` is `peak`."""
     values = np.empty(len(ratios) + 1)
-    values[index] = peak
-    values[index + 1 :] = peak * np.cumprod(ratios[index:])
-    values[:index] = (peak * np.cumprod(1.0 / ratios[:index][::-1]))[::-1]
+    values[index], values[index + 1 :] = peak, ratios[index:]
+    np.divide(1.0, ratios[:index], out=values[:index])
+    for side in (values[index:], values[index::-1]):
+        np.cumprod(side, out=side)
     return values
 
 

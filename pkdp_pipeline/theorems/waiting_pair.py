@@ -41,7 +41,7 @@ _MAX_ATOMS = 400_000
 """Most atoms kept for one pair; a p that needs more is replaced by a larger one, which is sound."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Pair:
     """Two laws ``(P, Q)`` on atoms of increasing ratio ``Q/P``.
 
@@ -98,7 +98,15 @@ def waiting_pair(t: int, p: float, cap: int | None, lost: float) -> Pair:
     mean, spread = t * (1.0 - p) / p, math.sqrt((t + 1.0) * (1.0 - p)) / p
     low = max(0, math.floor(mean - math.sqrt(2.0 * reach) * spread - 2.0))
     high = math.ceil(mean + math.sqrt(2.0 * reach) * spread + reach / p) + 2
-    weight, ratio = _atoms(t, p, low, high)
+    weight, ratio = _atoms(t, p, low, high, 1.0)
+    # The window holds next to all of the law, so its masses add up to 1. Atoms rise to the mode and fall from there.
+    weight /= float(weight.sum())
+    weight += TINY
+    mode, end = _mode(t, p, low, high) - low, len(weight)
+    # What is left out at either edge does not show beside `lost`.
+    end -= int(np.searchsorted(weight[:mode:-1], 1e-12 * lost / max(1.0, ratio[-1])))
+    start = int(np.searchsorted(weight[:mode], 1e-12 * lost))
+    weight, ratio, low, high = weight[start:end], ratio[start:end], low + start, low + end - 1
     # Beyond either edge the atoms fall at least geometrically. A cap beyond the window changes nothing more.
     falling = (t + high) * (1.0 - p) / high
     sinking = low / ((t + low - 1.0) * (1.0 - p)) if low else 0.0
@@ -117,7 +125,11 @@ def waiting_pair(t: int, p: float, cap: int | None, lost: float) -> Pair:
 def _capped(t: int, p: float, cap: int) -> Pair:
     """Return the pair of at most `cap` tosses: the atoms up to the cap, and one for everything later."""
     last = cap - t
-    weight, ratio = _atoms(t, p, 0, last)
+    mode = _mode(t, p, 0, last)
+    with flint.ctx.workprec(160 + 2 * (t + mode).bit_length()):
+        peak = ball_above(log_binomial_pmf(t + mode, t, p).exp() * t / (t + mode))
+    weight, ratio = _atoms(t, p, 0, last, peak)
+    weight += TINY * (peak > 0.0)
     fewer = binomial_weights(cap, p, 0, t)
     tail = float(fewer[:-1].sum())
     budget = (10.0 * (last + t) + 200.0) * UNIT
@@ -130,16 +142,20 @@ def _capped(t: int, p: float, cap: int) -> Pair:
     return Pair(weight=weight, ratio=ratio, budget=budget, first_only=0.0, second_only=0.0)
 
 
-def _atoms(t: int, p: float, low: int, high: int) -> tuple[Array, Array]:
-    """Return the first law and the ratio of the two on the failures ``low … high``."""
+def _mode(t: int, p: float, low: int, high: int) -> int:
+    """Return the likeliest number of failures from `low` to `high`."""
+    return max(low, min(high, math.floor((t - 1) * (1.0 - p) / p)))
+
+
+def _atoms(t: int, p: float, low: int, high: int, peak: float) -> tuple[Array, Array]:
+    """Return the first law, where it is `peak` at its largest, and the ratio of the two on `low … high` failures."""
     steps = np.arange(low, high + 1, dtype=np.float64)
-    mode = int(max(low, min(high, math.floor((t - 1) * (1.0 - p) / p))))
-    with flint.ctx.workprec(160 + 2 * (t + mode).bit_length()):
-        peak = ball_above(log_binomial_pmf(t + mode, t, p).exp() * t / (t + mode))
-    rising = (t + steps[:-1]) * (1.0 - p) / (steps[:-1] + 1.0)
+    rising = steps[:-1] + t
+    rising *= 1.0 - p
+    rising /= steps[1:]
     with np.errstate(under="ignore"):
-        weight = outward_from(mode - low, peak, rising)
-    return weight + TINY * (peak > 0.0), steps * (p / (t * (1.0 - p)))
+        weight = outward_from(_mode(t, p, low, high) - low, peak, rising)
+    return weight, steps * (p / (t * (1.0 - p)))
 
 
 def reaching_pair(k: int, p: float, low: int, high: int | None, lost: float) -> Pair:

@@ -397,3 +397,23 @@ def test_campaign_of_totals(days, epsilon, participation):
             chosen = [pair[sign] for pair, sign in zip(pairs, signs, strict=True) if sign is not None]
             if math.prod((len(pair) for pair in chosen), start=1) <= 700:
                 assert not value < enumerated(chosen, epsilon)
+
+
+def test_what_a_search_is_steered_by_below_the_mean_is_no_more_than_the_certified_value():
+    for parts in ([(presence(50, 0.1), 30)], [(presence(20 + day, 0.1 + 0.01 * day), 1) for day in range(24)]):
+        released = total(*parts)
+        ladder = released._ladder()
+        for epsilon in (0.0, 0.3 * ladder.step * ladder.moments(0).low, ladder.step * ladder.moments(0).low):
+            below = math.exp(ladder.log_below_mean(epsilon))
+            assert 1e-6 < below <= delta_at(released, epsilon)
+
+
+@pytest.mark.parametrize("target", [1e-6, 1e-20])
+def test_a_search_ends_where_the_profile_reaches_its_target(target):
+    for parts in (
+        [(presence(353, 0.8253), 1)],
+        [(presence(90, 0.3), 2)],
+        [(presence(200, 0.5), 1), (presence(90, 0.1), 1)],
+    ):
+        released = total(*parts)
+        assert 0.98 * target <= delta_at(released, released.smallest_epsilon(target)) <= target

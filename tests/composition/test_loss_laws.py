@@ -14,12 +14,13 @@ from oracle.losses import ball, noise_pair, profile, reversed_pair, waiting_time
 from thorough import few, thinned
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.composition.loss_laws import directions, envelope, on_grid, product, profile_at, split
+from pkdp_pipeline.composition.loss_laws import directions, envelope, on_grid, product, profile_at, split, split_pairs
 from pkdp_pipeline.theorems.bound import EnvelopeLosses, NoiseLosses, PairLosses, ProductLosses
 from pkdp_pipeline.theorems.counting import Counting
 from pkdp_pipeline.theorems.hull import ProfileLosses
 from pkdp_pipeline.theorems.numerics import binomial_weights, left_tails, right_tails
 from pkdp_pipeline.theorems.thresholding import Thresholding, ValueThroughAbsence
+from pkdp_pipeline.theorems.waiting_pair import waiting_pair
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
 EPSILONS = (0.0, 0.03, 0.3, 1.0, 2.5)
@@ -66,6 +67,29 @@ def test_a_pair_on_the_grid_is_nowhere_below_the_pair(k, p, more, step, order):
         for growth in (flint.arb(x).exp() for x in (-3.0, -0.4, -0.01, *EPSILONS)):
             assert not at_growth(pairs, growth) < at_growth(exact, growth)
         assert at_growth(pairs, flint.arb(0)) > 1
+
+
+@pytest.mark.parametrize("order", ["right", "left"])
+@pytest.mark.parametrize("k", [4, 7])
+def test_atoms_at_the_ends_of_cells_are_dominated(k, order):
+    """With p = 1/2 and k - 1 = t the atom of t failures has loss 0, those of 2t and 4t one or two whole steps."""
+    step, exact = math.log(2.0), waiting_times(k - 1, 0.5, 6 * (k - 1))
+    exact = exact if order == "right" else reversed_pair(exact)
+    pairs = grid_pair(on_grid(PairLosses(k=k, p=0.5, cap=6 * (k - 1), order=order), step), step)
+    with flint.ctx.workprec(320):
+        for growth in (flint.arb(2) ** power for power in (-3, -2, -1, 0, 1, 2)):
+            assert not at_growth(pairs, growth) < at_growth(exact, growth)
+            assert not at_growth(pairs, growth * 1.01) < at_growth(exact, growth * 1.01)
+
+
+def test_pairs_go_onto_the_grid_together_as_alone():
+    pairs = [waiting_pair(t, p, cap, 1e-90) for t, p, cap in ((19, 0.1, None), (0, 0.3, None), (9, 0.5, 30), (4, 0, 9))]
+    for laws, alone in zip(split_pairs(pairs, 0.01), (split_pairs([pair], 0.01)[0] for pair in pairs), strict=True):
+        for law, other in zip(laws, alone, strict=True):
+            assert (law.start, law.infinite) == (other.start, other.infinite)
+            assert np.array_equal(law.masses, other.masses)
+    disjoint, _ = split_pairs(pairs, 0.01)[1]
+    assert disjoint.infinite == 1.0
 
 
 @pytest.mark.parametrize("order", ["right", "left"])

@@ -68,12 +68,12 @@ class Divergences:
     def silent(self, column: Whole, low: int, high: int) -> Decided:
         """Return where this many coins, or more, or likelier ones, tell nothing: k people are too likely for it."""
         growth, row = self.growth[column], row_of(self.channel, low, high)
-        k, noise = self.channel.k, self.channel.noise
-        if row is None or len(row.law) <= k - row.start or not row.law[k - row.start] > 0.0:
+        k = self.channel.k
+        if row is None or len(row.law) <= k - row.start or not row.law[k - row.start] > _MIN_EXACT:
             return np.zeros(len(column), dtype=bool)
-        ratio = row.numbers[1] / float(row.law[k - row.start])
-        quiet = growth * (0.0 if self.channel.release is None else 1.0 - self.channel.appears) > 1.0 + 1e-9
-        rare = (growth - math.exp(noise)) * (1.0 - 1e-6) > ratio
+        ratio = (row.numbers[1] + UNDERFLOW_MASS) / float(row.law[k - row.start])
+        quiet = growth * self.channel.hides > 1.0 + 1e-9
+        rare = -growth * np.expm1(self.channel.noise - self.epsilons[column]) * (1.0 - 1e-6) > ratio
         result: Decided = quiet & rare & ~self.inside[column] & (self.doubt[column] == 0.0)
         return result
 
@@ -89,16 +89,14 @@ class Divergences:
         least = np.maximum(0.0, np.stack(lower) * (1.0 - 1e-12) - lost)
         most = np.stack(upper) * (1.0 + 1e-12) + self.left_out(column, rows)[:, 0]
         # From ε0 on losses of what is published beside "suppressed" are left out in blocks.
-        silent = 0.0 if self.channel.release is None else 1.0 - self.channel.appears
-        kept = rows.just * (1.0 + rows.budget) * (1.0 - growth * silent) - (growth - 1.0) * rows.few * (
-            1.0 - rows.budget
-        )
+        kept = rows.just * (1.0 + rows.budget) * (1.0 - growth * self.channel.hides * (1.0 - rows.budget))
+        kept -= (growth - 1.0) * rows.few * (1.0 - rows.budget)
         kept = np.where(self.inside[column], 0.0, np.maximum(0.0, kept[:, 0] * (1.0 + 1e-12)) + UNDERFLOW_MASS)
         return least, most, np.maximum(most.max(axis=0), kept) + self.doubt[column]
 
     def lives(self, rows: ChannelRows) -> tuple[Array, Array]:
         """Return the laws of what is published with the target and without: each value, and "suppressed" at the end."""
-        present = rows.few + rows.just * (1.0 - self.channel.appears) + rows.before[:, :1]
+        present = rows.few + rows.just * self.channel.hides + rows.before[:, :1]
         absent = rows.few + rows.just + rows.hidden[:, :1]
         return np.hstack([rows.present, present]), np.hstack([rows.absent, absent])
 
@@ -232,9 +230,6 @@ _ROUNDED_UP = 1.0 + 1e-9
 _MIN_EXACT = 1e-280
 """Smaller probabilities may have lost digits to underflow."""
 
-_UNKNOWN_RATIO = 1e100
-"""A ratio of probabilities that is not known."""
-
 _MAX_EXPONENT = 60.0
 """Larger exponents say nothing."""
 
@@ -337,8 +332,9 @@ class _Block:
         kept = slice(max(0, min(first, k - 2 - int(self.counts[0]))), max(last, k + 1 - int(self.counts[0])))
         self.counts, self.low_law, high_law = self.counts[kept], low_law[:, kept], high_law[:, kept]
         self.tails, self.beyond, self.heads = tails[:, kept], beyond[:, kept], heads[:, kept]
-        # By log-concavity all ratios P[S = x - 1] / P[S = x] in a block lie between those at these two corners.
-        least, most = np.zeros_like(high_law), np.full_like(high_law, _UNKNOWN_RATIO)
+        # All ratios P[S = x - 1] / P[S = x] in a block, with a coin less as well, lie between that at the corner of the
+        # largest counts and that of x + 1 at the other one (log-concavity); where one is not known, in [0, ∞].
+        least, most = np.zeros_like(high_law), np.full_like(high_law, np.inf)
         sure, known = high_law > _MIN_EXACT, self.low_law > _MIN_EXACT
         np.divide(high_law[:, :-1], high_law[:, 1:] * _ROUNDED_UP, out=least[:, 1:], where=sure[:, :-1] & sure[:, 1:])
         np.divide(
@@ -347,18 +343,24 @@ class _Block:
             out=most[:, :-1],
             where=known[:, :-1] & known[:, 1:],
         )
-        of_low, of_high = (
-            tuple(np.log1p(p * (ratio - 1.0)) for ratio in (least, most))
-            for p in (self.channel.p_min, self.channel.p_max)
-        )
+        p, q = self.channel.p_min, self.channel.p_max
+        of_low, of_high = (tuple(np.log1p(chance * (ratio - 1.0)) for ratio in (least, most)) for chance in (p, q))
+        with np.errstate(invalid="ignore"):
+            # An exchange multiplies by (1 - q + q ratio) / (1 - p + p ratio), which is q/p where the ratio is infinite.
+            exchanged = of_high[0] - of_low[0], np.where(np.isinf(most), math.log(q / p), of_high[1] - of_low[1])
         slanted = blocks.slanted[:, None] == 1
-        added = _Rates(*(np.where(slanted, b - a, b) for a, b in zip(of_low, of_high, strict=True)))
         steps = (blocks.first[:, None].astype(float), blocks.second[:, None].astype(float))
-        self.directions = tuple(zip(steps, (_Rates(*of_low), added), strict=True))
-        # P[S = k - 1] is at most this, and what is beyond k gains at most 1 - e^(ε - ε0).
+        rates = of_low, tuple(np.where(slanted, b, a) for a, b in zip(of_high, exchanged, strict=True))
+        self.directions = tuple(
+            (number, _Rates(*(np.where(number > 0.0, rate, 0.0) for rate in pair)))
+            for number, pair in zip(steps, rates, strict=True)
+        )
+        # P[S = k - 1] is at most this, and what is beyond k gains at most 1 - e^(ε - ε0). At this clip, as below, the
+        # exponential times the allowance for underflow exceeds 1.
         place = self._place(np.full((many, 1), self.channel.k - 1.0))
-        rise = sum(np.maximum(0.0, steps * rates.take(place).most) for steps, rates in self.directions)
-        self.just = np.take_along_axis(self.low_law, place, axis=1) * np.exp(np.minimum(rise, 700.0)) * _ROUNDED_UP
+        rise = sum(np.maximum(0.0, number * rate.take(place).most) for number, rate in self.directions)
+        just = np.take_along_axis(self.low_law, place, axis=1) * _ROUNDED_UP + UNDERFLOW_MASS
+        self.just = np.minimum(1.0, just * np.exp(np.minimum(rise, 700.0)))
         self.pull = np.maximum(1e-12, 1.0 - self.growth * math.exp(-self.channel.noise) * (1.0 - 1e-12))
 
     def bound(self, published: Array) -> Array:
@@ -451,7 +453,7 @@ class _Block:
             from_corner + gain * self.just,
             from_corners + np.where(loss_cutoff < k - 1.0, swell * gain * self.just * hump, 0.0),
         )
-        apart, losses = gain * self.just + self.pull * self.tails, (growth - 1.0) * self.few
+        apart, losses = gain * self.just + self.pull * self.tails + left_out, (growth - 1.0) * self.few
         humped = np.where(gain > 0.0, np.fmin(np.fmin(*more), apart - losses), 0.0)
         bounds = self._largest(np.maximum(np.fmin(from_corner, from_corners), humped), start, end)
         # Events whose gains begin beyond all counts that are looked at gain at k - 1, and what is so unlikely.
@@ -486,7 +488,7 @@ def _swell(steps: Array, smaller: _Rates, larger: _Rates) -> Array:
     falling = np.where(larger_down > 0.0, larger_down / np.where(gap > 0.0, -np.expm1(-gap), 0.0), 0.0)
     bent = np.where(larger_up > 0.0, bent * (np.maximum(1.0, 1.0 + up) + rising), 0.0)
     larger_bent = np.where(down > 0.0, larger_bent * np.maximum(1.0, 1.0 + larger_up) * (1.0 + falling), 0.0)
-    result: Array = np.where(steps > 0.0, 1.0 + 0.125 * base + bent + larger_bent, 1.0)
+    result: Array = 1.0 + 0.125 * base + bent + larger_bent
     return result
 
 

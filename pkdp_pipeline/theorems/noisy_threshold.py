@@ -171,7 +171,7 @@ class NoisyThreshold(Threshold):
         if row is None:
             return None
         few, just, _, rest, under, budget = row.numbers
-        hidden = few + just * (1.0 - channel.appears) + row.laws[3, 0], few + just + row.laws[2, 0]
+        hidden = few + just * channel.hides + row.laws[3, 0], few + just + row.laws[2, 0]
         weight, absent = (np.append(law, mass) for law, mass in zip(row.laws[:2], hidden, strict=True))
         weight, ratio = (
             weight[weight > UNDERFLOW_MASS],

@@ -39,30 +39,39 @@ class Divergences:
         self.turn = np.where(self.inside, np.maximum(0.0, -np.log(share) / channel.noise), 0.0)
 
     def beyond(self, column: Whole, low: int, high: int) -> Array:
-        """Return bounds on the divergence with this many coins of either kind or more, where these make k likely.
+        """Return bounds in both orders with this many coins of either kind or more; 1 where nothing is known.
 
-        From ε0 on only a count that has just reached k tells anything. Below, the count without its threshold, which
-        more coins only help to hide, differs from it where fewer than k people count.
+        From ε0 on only a count that has just reached k tells anything. Below, "More people" of `docs/mathematics.md`.
         """
-        k, p, q = self.channel.k, self.channel.p_min, self.channel.p_max
+        (k, release), p, q = (self.channel.k, self.channel.release), self.channel.p_min, self.channel.p_max
         growth, noisy = self.growth[column], self.noisy[column]
         row = row_of(self.channel, low, high) if low + high >= k - 1 else None
-        if row is None or low * p + high * q < k:
-            return np.ones(len(column))
-        bounds = np.full(len(column), self.channel.appears * row.numbers[1] * (1.0 + row.numbers[-1]) + UNDERFLOW_MASS)
-        bounds[self.silent(column, low, high)] = 0.0
+        # P[S = k - 1] falls with the coins from a mean of k - 1 on.
+        peak = row
+        if low * p + high * q < k:
+            peak = row_of(self.channel, max(low, int((k - 1) / p)), 0) if row and p == q else None
+        if row is None or peak is None:
+            return np.ones((2, len(column)))
+        just = peak.numbers[1] * (1.0 + peak.numbers[-1]) + UNDERFLOW_MASS
+        bounds = np.full((2, len(column)), self.channel.appears * just)
+        bounds[:, self.silent(column, low, high)] = 0.0
         bounds += self.doubt[column]
         if noisy.any():
             free = row_of(replace(self.channel, k=0, release=None), low, high)
             if free is None:
                 return np.where(noisy, 1.0, bounds)
             budget, rest = free.numbers[-1], free.numbers[3] + free.numbers[4]
-            gains = np.zeros(len(column))
-            for first, second in (free.laws[:2], free.laws[1::-1]):
+            gains = np.zeros((2, len(column)))
+            for order, (first, second) in enumerate((free.laws[:2], free.laws[1::-1])):
                 apart = first * (1.0 + budget) - growth[:, None] * (1.0 - budget) * second
-                gains = np.maximum(gains, np.maximum(0.0, apart).sum(axis=1) + rest)
-            few = row.numbers[0] + row.numbers[1] + row.numbers[4]
-            bounds = np.where(noisy, gains + (1.0 + growth) * (few * (1.0 + row.numbers[-1]) + UNDERFLOW_MASS), bounds)
+                gains[order] = np.maximum(0.0, apart).sum(axis=1) + rest
+            # Events that do not gain here do not gain with more coins; of the others the smallest adds most.
+            present, absent = row.laws[0] * (1.0 + row.numbers[-1]), row.laws[1] * (1.0 - row.numbers[-1])
+            tells = _suffixes(present - growth[:, None] * absent) + row.numbers[3] + UNDERFLOW_MASS > 0.0
+            adds = self.channel.above(_cutoffs(self.channel, len(present)) - (k - 1))
+            few = (row.numbers[0] + row.numbers[4]) * (1.0 + row.numbers[-1])
+            gains += growth * just * (tells * adds).max(axis=1), adds[0] * np.maximum(just, growth * few)
+            bounds = np.where(noisy, gains, bounds)
         return bounds * (1.0 + 1e-12)
 
     def silent(self, column: Whole, low: int, high: int) -> Decided:
@@ -106,7 +115,7 @@ class Divergences:
 
 
 def between_columns(part: Divergences, column: Whole, firsts: Whole, lasts: Whole, enough: Array) -> Array:
-    """Return bounds on the divergence in each block, both ends included; coarse ones where these are `enough`."""
+    """Return bounds on the divergence in each block in both orders, ends included; coarse ones where `enough`."""
     people = np.concatenate([firsts, lasts])
     ends = rows_of(part.channel, people, np.zeros_like(people))
     first, last = (
@@ -114,15 +123,13 @@ def between_columns(part: Divergences, column: Whole, firsts: Whole, lasts: Whol
     )
     a, b = firsts[:, None].astype(float), lasts[:, None].astype(float)
     # No event gains more than the chance to be published, which increases with the coins (stochastic dominance).
-    bounds: Array = last.present.sum(axis=1) * (1.0 + 2.0 * last.budget[:, 0]) + last.rest[:, 0]
-    todo = np.flatnonzero(bounds > enough)
+    bounds: Array = np.tile(last.present.sum(axis=1) * (1.0 + 2.0 * last.budget[:, 0]) + last.rest[:, 0], (2, 1))
+    todo = np.flatnonzero(bounds[0] > enough)
     if len(todo):
         first, last = (ChannelRows(*(values[todo] for values in rows)) for rows in (first, last))
         a, b, column = a[todo], b[todo], column[todo]
-        closer = np.maximum(
-            _right(part, first, last, a, b, column), _left(part, first, last, a, b, column, enough[todo])
-        )
-        bounds[todo] = np.minimum(bounds[todo], closer)
+        closer = _right(part, first, last, a, b, column), _left(part, first, last, a, b, column, enough[todo])
+        bounds[:, todo] = np.minimum(bounds[:, todo], closer)
     return bounds * (1.0 + 1e-10)
 
 
@@ -294,18 +301,19 @@ class _Rates(NamedTuple):
 
 
 def between(part: Divergences, blocks: Blocks, corners: Array, enough: Array) -> Array:
-    """Return bounds on the divergence in each block; coarse ones where these are `enough`, or nothing better holds.
+    """Return bounds on the divergence in each block in both orders; coarse ones where `enough`, or nothing is closer.
 
     `corners` bounds the divergences at the corners, one corner a row.
     """
     largest = rows_of(part.channel, *blocks.corner(1, 1))
     # No event gains more than the chance to be published, which increases with the coins (stochastic dominance).
-    bounds: Array = largest.present.sum(axis=1) * (1.0 + 2.0 * largest.budget[:, 0]) + largest.rest[:, 0]
-    todo = np.flatnonzero(bounds > enough)
+    published = largest.present.sum(axis=1) * (1.0 + 2.0 * largest.budget[:, 0]) + largest.rest[:, 0]
+    bounds: Array = np.tile(published, (2, 1))
+    todo = np.flatnonzero(published > enough)
     if len(todo) and part.channel.noise >= _MIN_BOUNDED_NOISE:
         published = (np.cumsum(largest.present[:, ::-1], axis=1)[:, ::-1] * _ROUNDED_UP + largest.rest)[todo]
         closer = _Block(part, blocks.taken(todo), corners[:, todo], enough[todo]).bound(published)
-        bounds[todo] = np.minimum(bounds[todo], closer)
+        bounds[:, todo] = np.minimum(bounds[:, todo], closer)
     return bounds * (1.0 + 1e-10)
 
 
@@ -354,6 +362,7 @@ class _Block:
         self.directions = tuple(
             (number, _Rates(*(np.where(number > 0.0, rate, 0.0) for rate in pair)))
             for number, pair in zip(steps, rates, strict=True)
+            if number.any()
         )
         # P[S = k - 1] is at most this, and what is beyond k gains at most 1 - e^(ε - ε0). At this clip, as below, the
         # exponential times the allowance for underflow exceeds 1.
@@ -366,8 +375,8 @@ class _Block:
     def bound(self, published: Array) -> Array:
         """Return the bounds; `published` bounds the chance that what is published is at each cutoff or beyond it."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            bounds: Array = np.maximum(np.maximum(self._right(published), self._left()), self.enough)
-        return bounds[:, 0]
+            bounds: Array = np.maximum([self._right(published), self._left()], self.enough)
+        return bounds[:, :, 0]
 
     def _place(self, count: Array) -> Whole:
         places: Whole = np.clip(count - self.counts[0], 0, len(self.counts) - 1).astype(np.int64)

@@ -43,7 +43,7 @@ class Divergences:
 
         From ε0 on only a count that has just reached k tells anything. Below, "More people" of `docs/mathematics.md`.
         """
-        (k, release), p, q = (self.channel.k, self.channel.release), self.channel.p_min, self.channel.p_max
+        k, p, q = self.channel.k, self.channel.p_min, self.channel.p_max
         growth, noisy = self.growth[column], self.noisy[column]
         row = row_of(self.channel, low, high) if low + high >= k - 1 else None
         # P[S = k - 1] falls with the coins from a mean of k - 1 on.
@@ -491,8 +491,8 @@ def _swell(steps: Array, smaller: _Rates, larger: _Rates) -> Array:
         np.maximum(0.0, up) * np.maximum(0.0, larger_up), np.maximum(0.0, down) * np.maximum(0.0, larger_down)
     )
     gap = steps * (larger.least - smaller.most)
-    # A log-concave path between the ends exceeds its chord by at most a quarter of the steps times the change of slope.
-    bent, larger_bent = (_up(0.25 * steps * (rates.most - rates.least)) for rates in (smaller, larger))
+    # The excess is at most a quarter of the steps times the change of slope.
+    bent, larger_bent = (_bent(steps, rates) for rates in (smaller, larger))
     rising = np.where(up > 0.0, up / np.where(gap > 0.0, np.expm1(np.minimum(gap, _MAX_EXPONENT)), 0.0), 0.0)
     falling = np.where(larger_down > 0.0, larger_down / np.where(gap > 0.0, -np.expm1(-gap), 0.0), 0.0)
     bent = np.where(larger_up > 0.0, bent * (np.maximum(1.0, 1.0 + up) + rising), 0.0)
@@ -504,9 +504,14 @@ def _swell(steps: Array, smaller: _Rates, larger: _Rates) -> Array:
 def _hump(steps: Array, smaller: _Rates, middle: _Rates, larger: _Rates) -> Array:
     """Return a bound on h, how far a law between exceeds λf₁ + μf₂ at the middle count, as a share of the first."""
     below, above = _up(steps * (smaller.least - middle.most)), _up(steps * (larger.most - middle.least))
-    bent = _up(0.25 * steps * (middle.most - middle.least))
-    arch = np.maximum(0.0, above) * np.minimum(1.0, -0.125 * below / (1.0 + below) ** 2)
-    result: Array = np.maximum(1.0, 1.0 + _up(steps * middle.most)) * (arch + bent)
+    arch = np.maximum(0.0, above) * np.clip(-0.125 * below / (1.0 + below) ** 2, 0.0, 1.0)
+    result: Array = np.maximum(1.0, 1.0 + _up(steps * middle.most)) * (arch + _bent(steps, middle))
+    return result
+
+
+def _bent(steps: Array, rates: _Rates) -> Array:
+    """Return how far a log-concave path is above its chord at most; rates that are nearly equal may be out of order."""
+    result: Array = np.maximum(0.0, _up(0.25 * steps * (rates.most - rates.least)))
     return result
 
 

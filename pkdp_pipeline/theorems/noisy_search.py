@@ -193,7 +193,7 @@ class NoisySearch:
         final = np.flatnonzero(place == reached[column] - 1)
         # The last block of each ε ends, or is cut, where more people tell too little in one order.
         self._settled = np.full((2, many), math.inf)
-        shorter = np.sort(self._shortened(column[final], *(part[final] for part in parts), optimum), axis=0)
+        shorter = np.sort(self._shortened(column[final], parts[0][final], parts[1][final], optimum), axis=0)
         parts[1][final], column = shorter[0], np.append(column, column[final])
         firsts, lasts = np.append(parts[0], shorter[0]), np.append(parts[1], shorter[1])
         none = np.zeros_like(firsts)

@@ -121,6 +121,8 @@ LINES = {
     # In a block of theorem D what k - 1 people gain is bounded where noise does not bound it (11).
     # Attackers of a table of further cells are at most as sure of any two as is declared (15).
     # A law of waiting times without a cap adds up to 1, which spares a ball, and is cut where its tails vanish (12).
+    # Theorem D's blocks end, in each order, where noise alone tells little: up to half of its time at k = 1000 (35);
+    # ratios that are not known are infinite there, and rates of nearly equal chances in order (11).
     "theorems": 5_815,
     # Sums: what their totals do not hide (5), and a move between two of them (7). Theorems are imported from where they
     # lie, without a face (3 here, 1 in certificates; 19 less there).

@@ -170,6 +170,11 @@ class Channel:
         """δ0: how often a count that has just reached k is published."""
         return 1.0 if self.release is None else float(self.above(np.array([self.release - self.k]))[0])
 
+    @property
+    def hides(self) -> float:
+        """1 - δ0, to full relative precision."""
+        return 0.0 if self.release is None else float(self.below(np.array([self.release - self.k]))[0])
+
 
 @dataclass(frozen=True, slots=True)
 class ChannelRow:

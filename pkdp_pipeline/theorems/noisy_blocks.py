@@ -39,41 +39,50 @@ class Divergences:
         self.turn = np.where(self.inside, np.maximum(0.0, -np.log(share) / channel.noise), 0.0)
 
     def beyond(self, column: Whole, low: int, high: int) -> Array:
-        """Return bounds on the divergence with this many coins of either kind or more, where these make k likely.
+        """Return bounds in both orders with this many coins of either kind or more; 1 where nothing is known.
 
-        From ε0 on only a count that has just reached k tells anything. Below, the count without its threshold, which
-        more coins only help to hide, differs from it where fewer than k people count.
+        From ε0 on only a count that has just reached k tells anything. Below, "More people" of `docs/mathematics.md`.
         """
         k, p, q = self.channel.k, self.channel.p_min, self.channel.p_max
         growth, noisy = self.growth[column], self.noisy[column]
         row = row_of(self.channel, low, high) if low + high >= k - 1 else None
-        if row is None or low * p + high * q < k:
-            return np.ones(len(column))
-        bounds = np.full(len(column), self.channel.appears * row.numbers[1] * (1.0 + row.numbers[-1]) + UNDERFLOW_MASS)
-        bounds[self.silent(column, low, high)] = 0.0
+        # P[S = k - 1] falls with the coins from a mean of k - 1 on.
+        peak = row
+        if low * p + high * q < k:
+            peak = row_of(self.channel, max(low, int((k - 1) / p)), 0) if row and p == q else None
+        if row is None or peak is None:
+            return np.ones((2, len(column)))
+        just = peak.numbers[1] * (1.0 + peak.numbers[-1]) + UNDERFLOW_MASS
+        bounds = np.full((2, len(column)), self.channel.appears * just)
+        bounds[:, self.silent(column, low, high)] = 0.0
         bounds += self.doubt[column]
         if noisy.any():
             free = row_of(replace(self.channel, k=0, release=None), low, high)
             if free is None:
                 return np.where(noisy, 1.0, bounds)
             budget, rest = free.numbers[-1], free.numbers[3] + free.numbers[4]
-            gains = np.zeros(len(column))
-            for first, second in (free.laws[:2], free.laws[1::-1]):
+            gains = np.zeros((2, len(column)))
+            for order, (first, second) in enumerate((free.laws[:2], free.laws[1::-1])):
                 apart = first * (1.0 + budget) - growth[:, None] * (1.0 - budget) * second
-                gains = np.maximum(gains, np.maximum(0.0, apart).sum(axis=1) + rest)
-            few = row.numbers[0] + row.numbers[1] + row.numbers[4]
-            bounds = np.where(noisy, gains + (1.0 + growth) * (few * (1.0 + row.numbers[-1]) + UNDERFLOW_MASS), bounds)
+                gains[order] = np.maximum(0.0, apart).sum(axis=1) + rest
+            # Events that do not gain here do not gain with more coins; of the others the smallest adds most.
+            present, absent = row.laws[0] * (1.0 + row.numbers[-1]), row.laws[1] * (1.0 - row.numbers[-1])
+            tells = _suffixes(present - growth[:, None] * absent) + row.numbers[3] + UNDERFLOW_MASS > 0.0
+            adds = self.channel.above(_cutoffs(self.channel, len(present)) - (k - 1))
+            few = (row.numbers[0] + row.numbers[4]) * (1.0 + row.numbers[-1])
+            gains += growth * just * (tells * adds).max(axis=1), adds[0] * np.maximum(just, growth * few)
+            bounds = np.where(noisy, gains, bounds)
         return bounds * (1.0 + 1e-12)
 
     def silent(self, column: Whole, low: int, high: int) -> Decided:
         """Return where this many coins, or more, or likelier ones, tell nothing: k people are too likely for it."""
         growth, row = self.growth[column], row_of(self.channel, low, high)
-        k, noise = self.channel.k, self.channel.noise
-        if row is None or len(row.law) <= k - row.start or not row.law[k - row.start] > 0.0:
+        k = self.channel.k
+        if row is None or len(row.law) <= k - row.start or not row.law[k - row.start] > _MIN_EXACT:
             return np.zeros(len(column), dtype=bool)
-        ratio = row.numbers[1] / float(row.law[k - row.start])
-        quiet = growth * (0.0 if self.channel.release is None else 1.0 - self.channel.appears) > 1.0 + 1e-9
-        rare = (growth - math.exp(noise)) * (1.0 - 1e-6) > ratio
+        ratio = (row.numbers[1] + UNDERFLOW_MASS) / float(row.law[k - row.start])
+        quiet = growth * self.channel.hides > 1.0 + 1e-9
+        rare = -growth * np.expm1(self.channel.noise - self.epsilons[column]) * (1.0 - 1e-6) > ratio
         result: Decided = quiet & rare & ~self.inside[column] & (self.doubt[column] == 0.0)
         return result
 
@@ -89,16 +98,14 @@ class Divergences:
         least = np.maximum(0.0, np.stack(lower) * (1.0 - 1e-12) - lost)
         most = np.stack(upper) * (1.0 + 1e-12) + self.left_out(column, rows)[:, 0]
         # From ε0 on losses of what is published beside "suppressed" are left out in blocks.
-        silent = 0.0 if self.channel.release is None else 1.0 - self.channel.appears
-        kept = rows.just * (1.0 + rows.budget) * (1.0 - growth * silent) - (growth - 1.0) * rows.few * (
-            1.0 - rows.budget
-        )
+        kept = rows.just * (1.0 + rows.budget) * (1.0 - growth * self.channel.hides * (1.0 - rows.budget))
+        kept -= (growth - 1.0) * rows.few * (1.0 - rows.budget)
         kept = np.where(self.inside[column], 0.0, np.maximum(0.0, kept[:, 0] * (1.0 + 1e-12)) + UNDERFLOW_MASS)
         return least, most, np.maximum(most.max(axis=0), kept) + self.doubt[column]
 
     def lives(self, rows: ChannelRows) -> tuple[Array, Array]:
         """Return the laws of what is published with the target and without: each value, and "suppressed" at the end."""
-        present = rows.few + rows.just * (1.0 - self.channel.appears) + rows.before[:, :1]
+        present = rows.few + rows.just * self.channel.hides + rows.before[:, :1]
         absent = rows.few + rows.just + rows.hidden[:, :1]
         return np.hstack([rows.present, present]), np.hstack([rows.absent, absent])
 
@@ -108,7 +115,7 @@ class Divergences:
 
 
 def between_columns(part: Divergences, column: Whole, firsts: Whole, lasts: Whole, enough: Array) -> Array:
-    """Return bounds on the divergence in each block, both ends included; coarse ones where these are `enough`."""
+    """Return bounds on the divergence in each block in both orders, ends included; coarse ones where `enough`."""
     people = np.concatenate([firsts, lasts])
     ends = rows_of(part.channel, people, np.zeros_like(people))
     first, last = (
@@ -116,15 +123,13 @@ def between_columns(part: Divergences, column: Whole, firsts: Whole, lasts: Whol
     )
     a, b = firsts[:, None].astype(float), lasts[:, None].astype(float)
     # No event gains more than the chance to be published, which increases with the coins (stochastic dominance).
-    bounds: Array = last.present.sum(axis=1) * (1.0 + 2.0 * last.budget[:, 0]) + last.rest[:, 0]
-    todo = np.flatnonzero(bounds > enough)
+    bounds: Array = np.tile(last.present.sum(axis=1) * (1.0 + 2.0 * last.budget[:, 0]) + last.rest[:, 0], (2, 1))
+    todo = np.flatnonzero(bounds[0] > enough)
     if len(todo):
         first, last = (ChannelRows(*(values[todo] for values in rows)) for rows in (first, last))
         a, b, column = a[todo], b[todo], column[todo]
-        closer = np.maximum(
-            _right(part, first, last, a, b, column), _left(part, first, last, a, b, column, enough[todo])
-        )
-        bounds[todo] = np.minimum(bounds[todo], closer)
+        closer = _right(part, first, last, a, b, column), _left(part, first, last, a, b, column, enough[todo])
+        bounds[:, todo] = np.minimum(bounds[:, todo], closer)
     return bounds * (1.0 + 1e-10)
 
 
@@ -232,9 +237,6 @@ _ROUNDED_UP = 1.0 + 1e-9
 _MIN_EXACT = 1e-280
 """Smaller probabilities may have lost digits to underflow."""
 
-_UNKNOWN_RATIO = 1e100
-"""A ratio of probabilities that is not known."""
-
 _MAX_EXPONENT = 60.0
 """Larger exponents say nothing."""
 
@@ -299,18 +301,19 @@ class _Rates(NamedTuple):
 
 
 def between(part: Divergences, blocks: Blocks, corners: Array, enough: Array) -> Array:
-    """Return bounds on the divergence in each block; coarse ones where these are `enough`, or nothing better holds.
+    """Return bounds on the divergence in each block in both orders; coarse ones where `enough`, or nothing is closer.
 
     `corners` bounds the divergences at the corners, one corner a row.
     """
     largest = rows_of(part.channel, *blocks.corner(1, 1))
     # No event gains more than the chance to be published, which increases with the coins (stochastic dominance).
-    bounds: Array = largest.present.sum(axis=1) * (1.0 + 2.0 * largest.budget[:, 0]) + largest.rest[:, 0]
-    todo = np.flatnonzero(bounds > enough)
+    published = largest.present.sum(axis=1) * (1.0 + 2.0 * largest.budget[:, 0]) + largest.rest[:, 0]
+    bounds: Array = np.tile(published, (2, 1))
+    todo = np.flatnonzero(published > enough)
     if len(todo) and part.channel.noise >= _MIN_BOUNDED_NOISE:
         published = (np.cumsum(largest.present[:, ::-1], axis=1)[:, ::-1] * _ROUNDED_UP + largest.rest)[todo]
         closer = _Block(part, blocks.taken(todo), corners[:, todo], enough[todo]).bound(published)
-        bounds[todo] = np.minimum(bounds[todo], closer)
+        bounds[:, todo] = np.minimum(bounds[:, todo], closer)
     return bounds * (1.0 + 1e-10)
 
 
@@ -337,8 +340,9 @@ class _Block:
         kept = slice(max(0, min(first, k - 2 - int(self.counts[0]))), max(last, k + 1 - int(self.counts[0])))
         self.counts, self.low_law, high_law = self.counts[kept], low_law[:, kept], high_law[:, kept]
         self.tails, self.beyond, self.heads = tails[:, kept], beyond[:, kept], heads[:, kept]
-        # By log-concavity all ratios P[S = x - 1] / P[S = x] in a block lie between those at these two corners.
-        least, most = np.zeros_like(high_law), np.full_like(high_law, _UNKNOWN_RATIO)
+        # All ratios P[S = x - 1] / P[S = x] in a block, with a coin less as well, lie between that at the corner of the
+        # largest counts and that of x + 1 at the other one (log-concavity); where one is not known, in [0, ∞].
+        least, most = np.zeros_like(high_law), np.full_like(high_law, np.inf)
         sure, known = high_law > _MIN_EXACT, self.low_law > _MIN_EXACT
         np.divide(high_law[:, :-1], high_law[:, 1:] * _ROUNDED_UP, out=least[:, 1:], where=sure[:, :-1] & sure[:, 1:])
         np.divide(
@@ -347,25 +351,32 @@ class _Block:
             out=most[:, :-1],
             where=known[:, :-1] & known[:, 1:],
         )
-        of_low, of_high = (
-            tuple(np.log1p(p * (ratio - 1.0)) for ratio in (least, most))
-            for p in (self.channel.p_min, self.channel.p_max)
-        )
+        p, q = self.channel.p_min, self.channel.p_max
+        of_low, of_high = (tuple(np.log1p(chance * (ratio - 1.0)) for ratio in (least, most)) for chance in (p, q))
+        with np.errstate(invalid="ignore"):
+            # An exchange multiplies by (1 - q + q ratio) / (1 - p + p ratio), which is q/p where the ratio is infinite.
+            exchanged = of_high[0] - of_low[0], np.where(np.isinf(most), math.log(q / p), of_high[1] - of_low[1])
         slanted = blocks.slanted[:, None] == 1
-        added = _Rates(*(np.where(slanted, b - a, b) for a, b in zip(of_low, of_high, strict=True)))
         steps = (blocks.first[:, None].astype(float), blocks.second[:, None].astype(float))
-        self.directions = tuple(zip(steps, (_Rates(*of_low), added), strict=True))
-        # P[S = k - 1] is at most this, and what is beyond k gains at most 1 - e^(ε - ε0).
+        rates = of_low, tuple(np.where(slanted, b, a) for a, b in zip(of_high, exchanged, strict=True))
+        self.directions = tuple(
+            (number, _Rates(*(np.where(number > 0.0, rate, 0.0) for rate in pair)))
+            for number, pair in zip(steps, rates, strict=True)
+            if number.any()
+        )
+        # P[S = k - 1] is at most this, and what is beyond k gains at most 1 - e^(ε - ε0). At this clip, as below, the
+        # exponential times the allowance for underflow exceeds 1.
         place = self._place(np.full((many, 1), self.channel.k - 1.0))
-        rise = sum(np.maximum(0.0, steps * rates.take(place).most) for steps, rates in self.directions)
-        self.just = np.take_along_axis(self.low_law, place, axis=1) * np.exp(np.minimum(rise, 700.0)) * _ROUNDED_UP
+        rise = sum(np.maximum(0.0, number * rate.take(place).most) for number, rate in self.directions)
+        just = np.take_along_axis(self.low_law, place, axis=1) * _ROUNDED_UP + UNDERFLOW_MASS
+        self.just = np.minimum(1.0, just * np.exp(np.minimum(rise, 700.0)))
         self.pull = np.maximum(1e-12, 1.0 - self.growth * math.exp(-self.channel.noise) * (1.0 - 1e-12))
 
     def bound(self, published: Array) -> Array:
         """Return the bounds; `published` bounds the chance that what is published is at each cutoff or beyond it."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            bounds: Array = np.maximum(np.maximum(self._right(published), self._left()), self.enough)
-        return bounds[:, 0]
+            bounds: Array = np.maximum([self._right(published), self._left()], self.enough)
+        return bounds[:, :, 0]
 
     def _place(self, count: Array) -> Whole:
         places: Whole = np.clip(count - self.counts[0], 0, len(self.counts) - 1).astype(np.int64)
@@ -451,7 +462,7 @@ class _Block:
             from_corner + gain * self.just,
             from_corners + np.where(loss_cutoff < k - 1.0, swell * gain * self.just * hump, 0.0),
         )
-        apart, losses = gain * self.just + self.pull * self.tails, (growth - 1.0) * self.few
+        apart, losses = gain * self.just + self.pull * self.tails + left_out, (growth - 1.0) * self.few
         humped = np.where(gain > 0.0, np.fmin(np.fmin(*more), apart - losses), 0.0)
         bounds = self._largest(np.maximum(np.fmin(from_corner, from_corners), humped), start, end)
         # Events whose gains begin beyond all counts that are looked at gain at k - 1, and what is so unlikely.
@@ -480,22 +491,27 @@ def _swell(steps: Array, smaller: _Rates, larger: _Rates) -> Array:
         np.maximum(0.0, up) * np.maximum(0.0, larger_up), np.maximum(0.0, down) * np.maximum(0.0, larger_down)
     )
     gap = steps * (larger.least - smaller.most)
-    # A log-concave path between the ends exceeds its chord by at most a quarter of the steps times the change of slope.
-    bent, larger_bent = (_up(0.25 * steps * (rates.most - rates.least)) for rates in (smaller, larger))
+    # The excess is at most a quarter of the steps times the change of slope.
+    bent, larger_bent = (_bent(steps, rates) for rates in (smaller, larger))
     rising = np.where(up > 0.0, up / np.where(gap > 0.0, np.expm1(np.minimum(gap, _MAX_EXPONENT)), 0.0), 0.0)
     falling = np.where(larger_down > 0.0, larger_down / np.where(gap > 0.0, -np.expm1(-gap), 0.0), 0.0)
     bent = np.where(larger_up > 0.0, bent * (np.maximum(1.0, 1.0 + up) + rising), 0.0)
     larger_bent = np.where(down > 0.0, larger_bent * np.maximum(1.0, 1.0 + larger_up) * (1.0 + falling), 0.0)
-    result: Array = np.where(steps > 0.0, 1.0 + 0.125 * base + bent + larger_bent, 1.0)
+    result: Array = 1.0 + 0.125 * base + bent + larger_bent
     return result
 
 
 def _hump(steps: Array, smaller: _Rates, middle: _Rates, larger: _Rates) -> Array:
     """Return a bound on h, how far a law between exceeds λf₁ + μf₂ at the middle count, as a share of the first."""
     below, above = _up(steps * (smaller.least - middle.most)), _up(steps * (larger.most - middle.least))
-    bent = _up(0.25 * steps * (middle.most - middle.least))
-    arch = np.maximum(0.0, above) * np.minimum(1.0, -0.125 * below / (1.0 + below) ** 2)
-    result: Array = np.maximum(1.0, 1.0 + _up(steps * middle.most)) * (arch + bent)
+    arch = np.maximum(0.0, above) * np.clip(-0.125 * below / (1.0 + below) ** 2, 0.0, 1.0)
+    result: Array = np.maximum(1.0, 1.0 + _up(steps * middle.most)) * (arch + _bent(steps, middle))
+    return result
+
+
+def _bent(steps: Array, rates: _Rates) -> Array:
+    """Return how far a log-concave path is above its chord at most; rates that are nearly equal may be out of order."""
+    result: Array = np.maximum(0.0, _up(0.25 * steps * (rates.most - rates.least)))
     return result
 
 

@@ -12,7 +12,7 @@ from pkdp_pipeline.theorems.channel import Channel, ends_of, rows_of
 from pkdp_pipeline.theorems.noisy_blocks import Blocks, Divergences
 from pkdp_pipeline.theorems.numerics import TINY, Array, Optimum, Whole
 
-SLACK = 0.001
+SLACK = 0.0007
 """Blocks of coins of one kind are divided until none exceeds the best attacker by more than this, relatively."""
 
 SLACK_IN_BOX = 0.04
@@ -48,6 +48,12 @@ _LADDER_SIZE = 24
 """This many numbers of people are looked at first, with as many of them at the larger chance as these shares say."""
 
 _LADDER_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+_MAX_HALVINGS = 6
+"""The last block of equal coins is halved up to so often before it is looked at."""
+
+_SHORTEST_SHARE = 16
+"""The first block of equal coins has this share of the coins."""
 
 _GROWTH_FACTOR = 1.3
 """The ends of a search are found in steps by this factor."""
@@ -111,7 +117,7 @@ class NoisySearch:
         self.slack = SLACK if self.is_line else SLACK_IN_BOX
         least = NEGLIGIBLE_DELTA if self.is_line else NEGLIGIBLE_DELTA_IN_BOX
         self.negligible = np.maximum(least, 4.0 * self.parts[0][0].doubt)
-        self._stride = 1, 2**48
+        self._stride, self._settled = (1, 2**48), np.full((2, len(epsilons)), math.inf)
         self._keys, self._values = np.full(1, -1), np.zeros((len(channels), 1))
 
     def fits(self, low: int, high: int) -> bool:
@@ -169,22 +175,45 @@ class NoisySearch:
         reached, left = np.zeros(many, dtype=np.int64), np.arange(many)
         # Ends at doubling distances: all up to about k/p_min, below which `beyond` says nothing, and on from there,
         # until more people tell too little. A bound that is not small enough holds as well.
+        step = max(1, self.least // _SHORTEST_SHARE)
         while new[-1] * self.p_min < self.channels[0].k and new[-1] < self.cap:
-            new.append(int(min(self.least + 2 ** (len(new) - 1), self.cap)))
+            new.append(int(min(self.least + step * 2.0 ** (len(new) - 1), self.cap)))
         if not self.fits(new[-1], 0):
             optimum.top[:], left, ends = 1.0, left[:0], new
         while len(left):
             column, place = (part.ravel() for part in np.indices((len(left), len(new))))
             self._known(left[column], np.array(new)[place], np.zeros_like(place), optimum)
-            ends, new = [*ends, *new], [int(min(self.least + 2.0 ** (len(ends) + len(new) - 1), self.cap))]
-            beyond = self.beyond(left, ends[-1], 0) * (ends[-1] < self.cap)
+            ends, new = [*ends, *new], [int(min(self.least + step * 2.0 ** (len(ends) + len(new) - 1), self.cap))]
+            beyond = self.beyond(left, ends[-1], 0).max(axis=0) * (ends[-1] < self.cap)
             done = (beyond <= self._enough(left, optimum)) | (not self.fits(new[0], 0))
             optimum.top[left[done]] = np.maximum(optimum.top[left[done]], beyond[done])
             reached[left], left = len(ends) - 1, left[~done]
         column, place = np.nonzero(np.arange(len(ends) - 1) < reached[:, None])
-        firsts, none = np.array(ends)[place], np.zeros_like(place)
-        blocks = Blocks(column, firsts, none, np.array(ends)[place + 1] - firsts, none, none)
-        return blocks, np.stack([np.array(ends)[reached], np.zeros_like(reached)])
+        parts = np.array(ends)[place], np.array(ends)[place + 1]
+        final = np.flatnonzero(place == reached[column] - 1)
+        # The last block of each ε ends, or is cut, where more people tell too little in one order.
+        self._settled = np.full((2, many), math.inf)
+        shorter = np.sort(self._shortened(column[final], parts[0][final], parts[1][final], optimum), axis=0)
+        parts[1][final], column = shorter[0], np.append(column, column[final])
+        firsts, lasts = np.append(parts[0], shorter[0]), np.append(parts[1], shorter[1])
+        none = np.zeros_like(firsts)
+        blocks = Blocks(column, firsts, none, lasts - firsts, none, none)
+        return blocks.taken(np.flatnonzero(lasts > firsts)), np.stack([np.array(ends)[reached], np.zeros_like(reached)])
+
+    def _shortened(self, column: Whole, firsts: Whole, lasts: Whole, optimum: Optimum) -> Whole:
+        """Return for both orders where blocks may end: they are halved while more than their middle tell too little."""
+        starts, stops = np.tile(firsts, (2, 1)), np.tile(lasts, (2, 1))
+        for _ in range(_MAX_HALVINGS):
+            middles = (starts + stops) // 2
+            for people in np.unique(middles).tolist():
+                self._known(column, np.full_like(column, people), np.zeros_like(column), optimum)
+                bounds = self.beyond(column, people, 0)
+                fine = (middles == people) & (bounds <= self._enough(column, optimum))
+                for order in range(2):
+                    np.maximum.at(optimum.top, column[fine[order]], bounds[order][fine[order]])
+                stops[fine], starts[(middles == people) & ~fine] = people, people
+        self._settled[:, column] = stops
+        return stops
 
     def _plane(self, optimum: Optimum) -> tuple[Blocks, Whole]:
         """Return the same of people of two kinds."""
@@ -214,7 +243,7 @@ class NoisySearch:
             while len(left):
                 place = (0, people) if kind else (people, 0)
                 further = int(people * _GROWTH_FACTOR) + 1
-                bounds = np.zeros(len(left)) if people > self.cap else self.beyond(left, *place)
+                bounds = np.zeros(len(left)) if people > self.cap else self.beyond(left, *place).max(axis=0)
                 done = bounds <= self._enough(left, optimum)
                 # A bound that is not small enough holds as well.
                 done |= not self.fits(*((0, further) if kind else (further, 0)))
@@ -329,25 +358,26 @@ class NoisySearch:
         return math.log(max(1.0, float(growth)))
 
     def beyond(self, column: Whole, low: int, high: int) -> Array:
-        """Return bounds on the divergence with at least this many coins of either kind."""
+        """Return bounds in both orders with at least this many coins of either kind."""
         bounds: Array = sum(chance * part.beyond(column, low, high) for part, chance, _ in self.parts) * (1.0 + 1e-14)
         return bounds + self.others[column]
 
     def between(self, blocks: Blocks, corners: Array, enough: Array) -> Array:
         """Return bounds on the divergence in each block; coarse ones where these are `enough`."""
-        bounds = np.full(len(enough), np.inf)
+        bounds = np.where(blocks.low >= self._settled[:, blocks.column], 0.0, np.inf)
         narrow = np.maximum(blocks.first, 16) * self.p_min <= _NARROW * math.sqrt(self.channels[0].k)
         narrow &= ~self.parts[0][0].doubtful[blocks.column]
         for from_ends, where in ((False, narrow | (not self.is_line)), (True, self.is_line)):
-            rows = np.flatnonzero(where & (bounds > enough))
+            rows = np.flatnonzero(where & (bounds.max(axis=0) > enough))
             if len(rows):
                 closer = self._between(blocks.taken(rows), corners[:, :, rows], enough[rows], from_ends)
-                bounds[rows] = np.minimum(bounds[rows], closer)
-        return bounds
+                bounds[:, rows] = np.minimum(bounds[:, rows], closer)
+        largest: Array = bounds.max(axis=0)
+        return largest
 
     def _between(self, blocks: Blocks, corners: Array, enough: Array, from_ends: bool) -> Array:
-        """Return the bounds of `between`: from either end of blocks of coins of one kind, or from all corners."""
-        bounds = np.zeros(len(enough))
+        """Return bounds in both orders: from either end of blocks of coins of one kind, or from all corners."""
+        bounds = np.zeros((2, len(enough)))
         share = 1.0 if len(self.parts) == 1 else 1e-3
         firsts, lasts = blocks.low + blocks.high, blocks.low + blocks.first + blocks.high + blocks.second
         for known, (part, chance, _) in zip(corners, self.parts, strict=True):
@@ -357,9 +387,9 @@ class NoisySearch:
                 rows = blocks.column[possible], np.maximum(firsts, least)[possible], lasts[possible]
                 of = partial(noisy_blocks.between_columns, part, *rows)
             else:
-                bounds[(firsts < least) & (least <= lasts)] = np.inf
+                bounds[:, (firsts < least) & (least <= lasts)] = np.inf
                 possible = np.flatnonzero(firsts >= least)
                 of = partial(noisy_blocks.between, part, blocks.taken(possible), known[:, possible])
             if len(possible):
-                bounds[possible] += chance * of(share * enough[possible])
+                bounds[:, possible] += chance * of(share * enough[possible])
         return bounds * (1.0 + 1e-14) + self.others[blocks.column]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from typing import Any
@@ -136,10 +137,11 @@ class NoisyThreshold(Threshold):
         low, high = (part.tolist() for part in ladder(first, max(0, self.unknown, first[-1].k - 1), most))
         people, options = list(zip(low, high, strict=True)), dict[str, Any](share=1.0 + 0.5 * self.slack)
         if self.p_min is None:
-            search, share = self.search(np.array([self.noise])), 1.0 + 0.8 * self.slack
+            search, share = self.search(np.array([self.noise])), 1.0 + 1.14 * self.slack
             # Each order of the lives has a worst number of people of its own.
             heights = [cache(partial(search.reaching, high=0, target=target / share, order=order)) for order in (1, -1)]
-            start, worst = max((height(crowd := highest(height, low[::2])), crowd) for height in heights)
+            middle = bisect_left(places := low[::2], self.k / self.p, hi=len(places) - 1)
+            start, worst = max((height(crowd := highest(height, places, middle)), crowd) for height in heights)
             people = [(worst, 0)]
             options |= {"share": share, "start": start, "tolerance": 0.25 * self.slack, "spare": _SPARE_ROUNDS}
         else:
@@ -171,7 +173,7 @@ class NoisyThreshold(Threshold):
         if row is None:
             return None
         few, just, _, rest, under, budget = row.numbers
-        hidden = few + just * (1.0 - channel.appears) + row.laws[3, 0], few + just + row.laws[2, 0]
+        hidden = few + just * channel.hides + row.laws[3, 0], few + just + row.laws[2, 0]
         weight, absent = (np.append(law, mass) for law, mass in zip(row.laws[:2], hidden, strict=True))
         weight, ratio = (
             weight[weight > UNDERFLOW_MASS],

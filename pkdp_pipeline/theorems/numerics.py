@@ -307,9 +307,17 @@ def least_whole(holds: Callable[[int], bool], start: int, most: int) -> int | No
     return above
 
 
-def highest(height: Callable[[int], float], places: list[int]) -> int:
-    """Return about where a function is largest: near the highest of these places, around which it rises and falls."""
-    best = max(range(len(places)), key=lambda index: height(places[index]))
+def highest(height: Callable[[int], float], places: list[int], start: int = 0) -> int:
+    """Return about where a function is largest: near the highest of these places, around which it rises and falls.
+
+    The places are climbed from that of index `start`, all of them looked at where it is not above 0 there.
+    """
+    best, last = start, len(places) - 1
+    if not height(places[best]) > 0.0:
+        best = max(range(len(places)), key=lambda index: height(places[index]))
+    for step in (1, -1):
+        while 0 <= best + step <= last and height(places[best + step]) > height(places[best]):
+            best += step
     low, high, steps = places[max(0, best - 1)], places[min(best + 1, len(places) - 1)], [1, 1]
     while steps[-1] < high - low:
         steps.append(steps[-1] + steps[-2])

@@ -16,7 +16,8 @@ from oracle.releases import count_losses
 from thorough import CLOSEST, examples, few, thinned
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.theorems.noisy_blocks import Blocks, between
+from pkdp_pipeline.theorems.channel import row_of
+from pkdp_pipeline.theorems.noisy_blocks import Blocks, _Block, between
 from pkdp_pipeline.theorems.noisy_search import SLACK_IN_BOX
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
 
@@ -164,7 +165,7 @@ def test_the_corners_of_a_block_bound_all_of_it(shape: Any, share: float, place:
         for more in range(second + 1)
     )
     for enough in (1e-9, 0.3 * float(corners.max()), 1.05 * float(corners.max())):
-        assert exact <= float(between(part, blocks, corners, np.array([enough]))[0]) * (1.0 + 1e-9) + 1e-12
+        assert exact <= float(between(part, blocks, corners, np.array([enough])).max()) * (1.0 + 1e-9) + 1e-12
 
 
 @pytest.mark.parametrize(
@@ -181,7 +182,7 @@ def test_next_to_the_end_of_the_noise_what_k_minus_1_people_gain_is_not_left_out
     exact = max(divergence(shape, others + step, 0, epsilon) for step in range(steps + 1))
     assert exact > 1.02 * float(corners.max())
     for enough in (0.9 * exact, 1.001 * exact):
-        assert exact <= float(between(part, blocks, corners, np.array([enough]))[0])
+        assert exact <= float(between(part, blocks, corners, np.array([enough])).max())
 
 
 def test_next_to_the_end_of_the_noise_no_number_of_people_is_missed() -> None:
@@ -195,7 +196,7 @@ def test_next_to_the_end_of_the_noise_no_number_of_people_is_missed() -> None:
 def test_more_people_than_some_are_bounded_by_these(shape: Any, share: float, others: int, likely: int) -> None:
     epsilon = share * shape[3]
     search = bound_of(*shape, 1).search(np.array([epsilon]))
-    most = float(search.beyond(np.zeros(1, dtype=np.int64), others, likely)[0])
+    most = float(search.beyond(np.zeros(1, dtype=np.int64), others, likely).max())
     for more, further in ((0, 0), (1, 0), (0, 1), (4, 2), (2, 9), (15, 0)):
         assert divergence(shape, others + more, likely + further, epsilon) <= most * (1.0 + 1e-9) + 1e-12
 
@@ -272,3 +273,48 @@ def test_a_known_person_who_is_not_counted_may_be_worse(influence: str) -> None:
     shape = (0.5, 0.5, 0.5, None)
     worst = truth((3, *shape), 4, 0, 0.0)
     assert bound_of(2, *shape, 4).certified(np.zeros(1))[0] < worst <= pkdp.certify(mechanism, attacker).delta(0.0)
+
+
+@pytest.mark.parametrize("slanted", [0, 1])
+def test_what_floats_do_not_hold_of_the_smallest_counts_bounds_nothing(slanted: int) -> None:
+    k, high = 38, 0.5
+    shape = (k, 1e-9, high, 0.5, None)
+    blocks = Blocks(*(np.array([value]) for value in (0, k - 1, 0, 1, k - 1, slanted)))
+    part = bound_of(*shape, 1).search(np.array([0.3])).parts[0][0]
+    corners = np.stack([part.orders(blocks.column, *corner)[2] for corner in blocks.corners])
+    block = _Block(part, blocks, corners, np.zeros(1))
+    # k - 1 people are no rarer than this with everybody at the larger chance; no float holds them at the smaller one.
+    assert float(row_of(part.channel, k - 1, 0).law[k - 1]) == 0.0
+    assert high ** (k - 1) <= block.just[0, 0] <= 1.0
+    (_, added), (_, further) = block.directions
+    unknown = np.isinf(added.most[0])
+    assert unknown[int(k - 1 - block.counts[0])]
+    assert np.all(further.most[0, unknown] == (pytest.approx(math.log(high / 1e-9)) if slanted else math.inf))
+    exact = max(divergence(shape, k - 1 + slanted * (1 - step), step, 0.3) for step in (0, k - 1))
+    for enough in (0.0, 0.5 * exact):
+        assert exact <= float(between(part, blocks, corners, np.array([enough])).max())
+
+
+def test_the_chance_to_stay_hidden_keeps_its_digits_where_it_is_small() -> None:
+    for noise, release in ((15.0, 0), (30.0, 1)):
+        k, p, people, epsilon = 1, 0.7, 10, noise * (1.0 - 1e-4)
+        part = bound_of(k, p, p, noise, release, 1).search(np.array([epsilon])).parts[0][0]
+        least, most, _ = part.orders(np.zeros(1, dtype=np.int64), np.array([people]), np.zeros(1, dtype=np.int64))
+        with flint.ctx.workprec(BITS):
+            crowd = [flint.arb(p)] * people
+            sides = count_losses(crowd, 0, epsilon, exact_exp, k=k, noise=noise, release=release)
+            exact = sorted(float(lower_end(flint.arb(side))) for side in sides)
+        assert np.all(np.sort(least[:, 0]) <= np.array(exact) * (1.0 + 1e-15))
+        assert np.all(np.array(exact) <= np.sort(most[:, 0]))
+
+
+def test_chances_that_are_nearly_equal_do_not_put_rates_out_of_order() -> None:
+    shape = (6, 0.4450015330502831, 0.4450015330502836, 0.35, 7)
+    blocks = Blocks(*(np.array([value]) for value in (0, 5, 0, 1, 2, 1)))
+    part = bound_of(*shape, 1).search(np.array([0.24772526924780333])).parts[0][0]
+    corners = np.stack([part.orders(blocks.column, *corner)[2] for corner in blocks.corners])
+    exact = max(
+        divergence(shape, 5 + first - second, second, part.epsilons[0]) for first in (0, 1) for second in range(3)
+    )
+    # Presence tells as much in the first order.
+    assert exact <= float(between(part, blocks, corners, np.array([1e-9]))[0, 0]) * (1.0 + 1e-9)

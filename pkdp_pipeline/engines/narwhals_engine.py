@@ -49,6 +49,7 @@ from pkdp_pipeline.engines.narwhals_queries import (
     clamped,
     doubted,
     doubts_query,
+    looked_at,
     most_frequent,
     tally_query,
 )
@@ -322,10 +323,10 @@ class PolarsEngine(NarwhalsEngine):
         if question.everybody or len(question.unit) != 1:
             return super()._tallied(rows, question, doubts)
         person = nw.col("u0")
-        answer = rows.select(
+        answer = looked_at(rows, doubts).select(
+            *(nw.col(name).any() for name in doubted(doubts)),
             satisfying=person.filter(nw.col("hit")).drop_nulls().n_unique(),
             missing_unit=person.is_null().any(),
-            **{name: doubt.any() for name, doubt in doubted(doubts).items()},
         )
         return self._tally_of(collected(answer), rows, question, doubts)
 
@@ -341,7 +342,14 @@ class PolarsEngine(NarwhalsEngine):
             counted = _by_hash(native, keys) if by_hash else None
             if counted is not None:
                 return counted.to_arrow()
-            return cells_in_memory(pa.table({name: _in_arrow(native[name]) for name in native.columns}), question)
+            columns = {name: _in_arrow(native[name]) for name in native.columns}
+            answer = cells_in_memory(pa.table(columns), question)
+            if doubts.reals or not doubts.texts:
+                return answer
+            # Each name is looked at once: a dictionary holds those that rows have.
+            names = (opened(pl.DataFrame({"u0": columns[name].dictionary}))[0] for name in doubts.texts)
+            spaced = any(collected(doubts_query(each, Doubts(texts=("u0",))))["spaced"][0].as_py() for each in names)
+            return answer.append_column("spaced", pa.repeat(spaced, len(answer)))
         if drawn:
             # Polars has no md5: the distinct rows from which it draws are read; so are those of several cells.
             frequent, own = question.one_cell == "most_frequent", ["v"] if question.bounds else []

@@ -16,7 +16,9 @@ from adapters import ADAPTERS, adapters
 from thorough import spread, thinned
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.engines import SPACES, Selection, Units, engine_for
+from pkdp_pipeline.engines import SPACES, Doubts, Selection, Units, engine_for
+from pkdp_pipeline.engines.narwhals_columns import opened
+from pkdp_pipeline.engines.narwhals_queries import looked_at
 from pkdp_pipeline.errors import ArgumentError
 
 SURE = pkdp.AttackerModel(p_max=0.5)
@@ -198,6 +200,41 @@ def test_they_are_refused_whatever_is_asked_unless_they_are_said_to_differ():
 
 def test_spaces_are_what_python_strips():
     assert set(SPACES) == {sign for sign in map(chr, range(0x110000)) if sign.isspace()}
+
+
+def spaced_texts():
+    """Return texts with each space before, behind and within, and one that is another sign, and whether each is."""
+    texts = [text for sign in (*SPACES, "é", "日") for text in (sign, f"{sign}ann", f"ann{sign}", f"a{sign}n")]
+    return [*texts, "", None], [text != text.strip() for text in texts] + [False, False]
+
+
+def test_polars_sees_every_space_around_a_name():
+    texts, spaced = spaced_texts()
+    rows, _ = opened(pl.DataFrame({"u0": texts}))
+    assert looked_at(rows, Doubts(texts=("u0",))).collect()["spaced"].to_list() == spaced
+
+
+@pytest.mark.ibis
+@pytest.mark.postgres
+@pytest.mark.xdist_group("postgres")
+def test_postgres_sees_every_space_around_a_name(postgres_url):
+    import ibis
+    import psycopg
+
+    texts, spaced = spaced_texts()
+    with psycopg.connect(postgres_url, autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE rows (i integer, u0 text)")
+        cursor.executemany("INSERT INTO rows VALUES (%s, %s)", list(enumerate(texts)))
+    backend = ibis.connect(postgres_url)
+    try:
+        frame = backend.table("rows")
+        answer = looked_at(opened(frame)[0], Doubts(texts=("u0",))).collect("pyarrow").to_native().sort_by("i")
+        assert answer["spaced"].to_pylist() == spaced
+        assert engine_for(frame).units(frame, ("u0",)) == Units(alike=True)
+        within = frame.filter(frame.i % 4 == 3)
+        assert engine_for(within).units(within, ("u0",)) == Units()
+    finally:
+        backend.disconnect()
 
 
 def test_every_engine_takes_part():

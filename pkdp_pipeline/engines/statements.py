@@ -134,12 +134,6 @@ def joinable(codes: _Hashes) -> bool:
     return 0 < len(codes) <= MAX_CODES and not any(np.count_nonzero((code & ~codes) == 0) > 1 for code in codes)
 
 
-def counted_by_code(codes: _Hashes, counts_by_code: Mapping[int, int]) -> npt.NDArray[np.int64] | None:
-    """Return how many units each cell has, given how many have each joined hash; None if one is no cell's."""
-    counts = np.array([counts_by_code.get(int(code), 0) for code in codes], dtype=np.int64)
-    return counts if counts.sum() == sum(counts_by_code.values()) else None
-
-
 def cells_statement(question: Selection, *, keys: int) -> str:
     """Return what follows ``WITH pkdp_rows AS (…)`` for (b0, b1, …, n, missing_unit, several_cells) per cell.
 

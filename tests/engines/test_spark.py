@@ -12,7 +12,7 @@ import duckdb
 import pandas as pd
 import pytest
 from local_spark import local_spark
-from thorough import one_in, thinned
+from thorough import thinned
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.engines import Selection, engine_for
@@ -109,9 +109,11 @@ def plan_of(frame):
 def test_only_counted_cells_leave_spark(flights, brought):
     # What collects a query may call another way of collecting on the same frame; "spaced" says whether names are alike.
     histogram(flights)
-    assert {columns for columns, _ in brought} == {("b0", "code", "n", "spaced")}
+    assert {columns for columns, _ in brought} == {
+        ("listed", "b0", "code", "n", "missing_unit", "several_cells", "spaced")
+    }
     brought.clear()
-    histogram(flights.limit(10**6))
+    histogram(flights, one_cell="first", order_by="distance")
     assert {columns for columns, _ in brought} == {("b0", "n", "missing_unit", "several_cells", "spaced")}
 
 
@@ -263,13 +265,6 @@ def test_a_job_over_instants_cuts_days_on_the_clocks_of_its_zone(spark, tmp_path
         assert counts == [[10], [11]]
 
 
-def coded(frame, unit=("person",), by=("town",)):
-    from pkdp_pipeline.extras.connect.spark import _by_code
-
-    columns = [f"{name} AS u{i}" for i, name in enumerate(unit)] + [f"{name} AS b{i}" for i, name in enumerate(by)]
-    return _by_code(frame.selectExpr(*columns), units=len(unit), keys=len(by))
-
-
 @pytest.fixture(scope="module")
 def towns(spark, tmp_path_factory):
     folder = str(tmp_path_factory.mktemp("spark") / "towns.parquet")
@@ -314,66 +309,48 @@ def test_a_question_is_one_job_of_spark_without_python_in_its_plan(spark, towns,
         assert not any(word in plan for word in ("Python", "Pandas", "InArrow"))
 
 
-def test_stored_rows_are_counted_by_a_hash_of_the_cell(towns):
-    answer = coded(towns).to_pylist()
-    expected = {f"town {i}" if i < 6 else None: 10 for i in range(7)}
-    assert {row["b0"]: row["n"] for row in answer} == expected
-    assert all(row["missing_unit"] and not row["several_cells"] for row in answer)
-    release = pkdp.histogram(towns, "town", unit="person", k=2, missing_unit="drop", attacker=ATTACKER)
-    assert release.table["count"].tolist() == [10] * 7
-    both = coded(towns, unit=("person", "town"), by=("town",))
-    assert sum(row["n"] for row in both.to_pylist()) == 60
+def cells_of(frame, unit=("person",)):
+    cells = engine_for(frame).cells(frame, Selection(unit=unit, by=("town",)))
+    return [*zip(cells.keys["town"], map(int, cells.counts), strict=True)], cells.missing_unit, cells.several_cells
 
 
-def test_units_in_several_cells_have_no_joined_hash(towns):
-    two = towns.selectExpr("person % 35 AS person", "CASE WHEN person = 9 THEN 'elsewhere' ELSE town END AS town")
-    assert coded(two) is None
-    with pytest.raises(InputCheckError, match="one_cell"):
-        pkdp.histogram(two, "town", unit="person", k=2, missing_unit="drop", attacker=ATTACKER)
+def test_cells_and_units_are_counted_by_hashes_in_one_reading(towns, brought):
+    expected = {f"town {i}" if i < 6 else "-": 10 for i in range(7)}
+    cells, missing, several = cells_of(towns)
+    assert ({"-" if pd.isna(town) else town: n for town, n in cells}, missing, several) == (expected, True, False)
+    assert all(plan.count("FileScan") == 1 for _, plan in brought)
+    both, missing, _ = cells_of(towns, unit=("person", "town"))
+    assert (sum(n for _, n in both), len(both), missing) == (60, 6, True)
 
 
-def test_frames_that_cost_something_to_read_are_read_once(spark, towns, tmp_path):
-    towns.write.csv(str(tmp_path / "towns.csv"), header=True)
-    for frame in (
-        towns.join(towns.select("person").distinct(), "person"),
-        towns.limit(10),
-        towns.sample(0.5, seed=1),
-        towns.where("rand() < 0.5"),
-        spark.read.csv(str(tmp_path / "towns.csv"), header=True),
-    ):
-        assert coded(frame) is None
-
-
-@thinned(2)
-@pytest.mark.parametrize("kind", one_in(2, ["TINYINT", "SMALLINT", "BIGINT", "INT"]))
-def test_cells_that_are_whole_numbers_are_their_own_code(spark, kind):
-    rows = spark.range(600).selectExpr(
-        "CASE WHEN id > 5 THEN id % 60 END AS person",
-        f"CAST(CASE WHEN id % 6 < 5 THEN (id % 6 - 2) * 50 END AS {kind}) AS town",
-    )
-    answer = coded(rows.where("rand() < 2"))
-    assert {row["b0"]: row["n"] for row in answer.to_pylist()} == dict.fromkeys([-100, -50, 0, 50, 100, None], 10)
-    assert all(row["missing_unit"] for row in answer.to_pylist())
-    release = pkdp.histogram(rows, "town", unit="person", k=2, missing_unit="drop", attacker=ATTACKER)
-    assert release.table["count"].tolist() == [10] * 6
-    for other in ("NULL", "-99", "0"):
-        moved = rows.selectExpr("person", f"CASE WHEN rand() < 2 AND person = 9 THEN {other} ELSE town END AS town")
-        two = rows.unionByName(moved)
-        assert coded(two) is None
+def test_units_in_several_cells_are_noticed(towns):
+    for town in ("'elsewhere'", "NULL", "'town 0'"):
+        two = towns.unionByName(towns.selectExpr("person", f"CASE WHEN person = 9 THEN {town} ELSE town END AS town"))
+        assert cells_of(two)[1:] == (True, True)
         with pytest.raises(InputCheckError, match="one_cell"):
             pkdp.histogram(two, "town", unit="person", k=2, missing_unit="drop", attacker=ATTACKER)
 
 
-@thinned(2)
-@pytest.mark.parametrize("large", one_in(2, [2**30 + 1, 2**31 - 1, -(2**30) - 1, 2**32 - 2, -(2**63), 2**63 - 1]))
-def test_numbers_that_have_no_code_are_counted_another_way(spark, large):
-    rows = spark.range(8).selectExpr(
-        "id AS person", f"CASE WHEN id < 4 THEN 7 ELSE CAST('{large}' AS BIGINT) END AS town"
-    )
-    assert coded(rows) is None
-    release = pkdp.histogram(rows, "town", unit="person", k=2, attacker=ATTACKER)
-    assert sorted(release.table["town"]) == sorted([7, large])
-    assert release.table["count"].tolist() == [4, 4]
+def test_rows_without_a_unit_may_be_in_several_cells(spark):
+    rows = spark.range(8).selectExpr("CASE WHEN id > 3 THEN id END AS person", "concat('town ', id % 4) AS town")
+    cells, missing, several = cells_of(rows.where("id <> 7"))
+    assert (sorted(cells), missing, several) == ([(f"town {i}", 1) for i in range(3)], True, False)
+    assert cells_of(rows.limit(0)) == ([], False, False)
+
+
+def test_two_cells_of_one_hash_are_counted_another_way(towns, monkeypatch):
+    from pyspark.sql.classic.dataframe import DataFrame
+
+    expected, plain = cells_of(towns), DataFrame.selectExpr
+    monkeypatch.setattr(DataFrame, "selectExpr", lambda rows, *said: plain(rows, *said[:-1], "1L AS code"))
+    assert sorted(cells_of(towns)[0], key=repr) == sorted(expected[0], key=repr)
+
+
+def test_random_rows_are_drawn_once(towns):
+    drawn = towns.selectExpr("person", "CASE WHEN rand() < 0.5 THEN person ELSE -person END AS town")
+    once = drawn.dropDuplicates(["person"]).where("rand() < 0.5")
+    cells, _, several = cells_of(once)
+    assert (len(cells) > 5, several) == (True, False)
 
 
 def answers_of(frame, question):

@@ -1,8 +1,8 @@
 """Frames of PySpark, and Parquet data that a job reads with Spark: in the session there is, or in one of its own.
 
-Units are counted by a code of their cell: the number it is, or a hash. A session of the job's own keeps quiet, and is
-stopped. Spark's log quotes data: the values it cannot cast, plans with their constants. So what a JVM of ours writes
-goes nowhere, and what PySpark itself would log is not logged while a job reads.
+Units are counted by a hash of their cell. A session of the job's own keeps quiet, and is stopped. Spark's log quotes
+data: the values it cannot cast, plans with their constants. So what a JVM of ours writes goes nowhere, and what PySpark
+itself would log is not logged while a job reads.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -20,14 +21,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
-import numpy as np
 
-from pkdp_pipeline.engines import NO_DOUBTS, CellCounts, Doubts, Tally, answered, numbered
+from pkdp_pipeline.engines import NO_DOUBTS, SPACES, CellCounts, Doubts, Tally, numbered
 from pkdp_pipeline.engines.narwhals_columns import to_public
 from pkdp_pipeline.engines.narwhals_engine import FrameColumns, NarwhalsEngine, collected, guarded
-from pkdp_pipeline.engines.narwhals_queries import as_number, cells_query, doubted, is_missing
+from pkdp_pipeline.engines.narwhals_queries import as_number, doubted, is_missing
 from pkdp_pipeline.engines.period_engine import OnePeriod
-from pkdp_pipeline.engines.statements import MAX_CODES, counted_by_code, joinable
 from pkdp_pipeline.errors import ConfigError, PkdpError
 from pkdp_pipeline.jobs.sources.csv_files import CsvSource
 from pkdp_pipeline.jobs.sources.files import (
@@ -108,10 +107,8 @@ class SparkPeriods:
 
         def ask() -> Any:
             rows = source.selected(joined)
-            answer = guarded(lambda: self.engine._counted(rows, joined, self.frame))
-            # By code it is not known which period lacks a unit.
-            lacks = any(answer["missing_unit"].to_pylist())
-            return guarded(lambda: collected(cells_query(rows, joined))) if lacks else answer
+            # The hash of a cell is that of its period, too: each row says what is so in its own.
+            return guarded(lambda: self.engine._counted(rows, joined, self.frame))
 
         same = unit, joined.by, joined.bounds, joined.summed, joined.bins, joined.where
         answer = self._once(repr(same), ask, "b0", first)
@@ -150,103 +147,49 @@ def _plain(frame: Any, empty: list[str]) -> Any:
     collated = [field.name for field in frame.schema if getattr(field.dataType, "collation", binary) != binary]
     quoted = {name: functions.col(f"`{name.replace('`', '``')}`") for name in collated}
     plain = {name: functions.collate(column, binary) for name, column in quoted.items()}
-    return frame.withColumns(plain | dict.fromkeys(empty, functions.lit(None).cast("string")))
+    plain |= {name: functions.lit(None).cast("string") for name in empty}
+    return frame.withColumns(plain) if plain else frame
 
 
-#: The nodes of a plan that reads stored rows once, one by one; of files, those that store columns.
-_SCANS = frozenset({"Project", "Filter", "InMemoryRelation", "LocalRelation", "LogicalRelation"})
-_COLUMNAR = frozenset({"parquet", "orc"})
-#: A whole number of Spark in 31 bits and a sign, and the one that stands for a missing key; larger ones have no code.
-_MAX_CODE, _MISSING = 2**30, 2**31 - 1
-_MASK = 2**32 - 1
+#: The signs of `SPACES` as SQL writes them.
+_SPACES = ", ".join(f"'{sign}'" for sign in SPACES)
 
 
 def _by_code(rows: Any, *, units: int, keys: int, doubts: Doubts = NO_DOUBTS) -> Any:
-    """Return the answer of `cells_query`, or None where a unit might have several cells or a code does not help.
+    """Return the answer of `cells_query`, or None where two cells have one hash.
 
-    An aggregate of numbers has a hash table in Spark; the smallest and largest text of a unit would need a sort. The
-    cells and their hashes are listed by the same action.
-    """
-    import pyarrow.compute as pc
-    from pyspark.sql import functions
-    from pyspark.sql.types import ByteType, IntegerType, LongType, ShortType
-
-    cell = numbered("b", keys)
-    if keys == 1 and isinstance(rows.schema["b0"].dataType, (ByteType, ShortType, IntegerType, LongType)):
-        return _by_number(rows, units, doubts)
-    if not _is_stored(rows):
-        return None
-    # A missing key leaves a hash as it was: that it is missing is hashed too.
-    code = functions.xxhash64(*cell, *(functions.col(name).isNull() for name in cell)).alias("code")
-    listed = rows.groupBy(*cell).agg(functions.lit(1)).select(*cell, code)
-    most = 2 * MAX_CODES + 1
-    answer = listed.unionByName(_homes(rows, units, code, doubts), allowMissingColumns=True).limit(most + 1).toArrow()
-    if len(answer) > most:
-        return None
-    cells, homes = answer.filter(pc.is_null(answer["n"])), answer.filter(pc.is_valid(answer["n"]))
-    codes = cells["code"].to_numpy().view(np.uint64)
-    often, asides = _read(homes, doubts)
-    if not joinable(codes):
-        return None
-    counts = counted_by_code(codes, {home % 2**64: n for home, n in often.items()})  # Spark's numbers have a sign
-    return None if counts is None else answered(cells.select(cell), counts, **asides)
-
-
-def _by_number(rows: Any, units: int, doubts: Doubts) -> Any:
-    """Do what `_by_code` does for cells that are whole numbers: the number and its complement are the code.
-
-    Of two numbers one has a bit that the other lacks: joined, the bit is in both halves. So no list of the cells is
-    needed, and the rows are read once.
+    Rows are read once and grouped by unit and by cell, both with the smallest and the largest hash of their cells: an
+    aggregate of numbers has a hash table in Spark, the smallest and largest text of a unit would need a sort. Units
+    are counted by the hash of their cell, and the cells are listed with theirs. Few calls build the plan, since Spark
+    analyses it anew in each.
     """
     import pyarrow as pa
-    from pyspark.sql import functions
+    import pyarrow.compute as pc
+    from pyspark.sql.functions import expr
 
-    key = functions.col("b0").cast("long")
-    number = functions.when(key.isNull(), _MISSING).otherwise(key)
-    halves = functions.shiftleft(functions.bitwise_not(number).bitwiseAND(_MASK), 32).bitwiseOR(
-        number.bitwiseAND(_MASK)
-    )
-    coded = functions.when(key.isNull() | key.between(-_MAX_CODE, _MAX_CODE), halves).otherwise(-1)
-    counts, asides = _read(_homes(rows, units, coded.alias("code"), doubts).limit(MAX_CODES + 2).toArrow(), doubts)
-    cells = {home & _MASK: n for home, n in counts.items() if (home ^ (home >> 32)) & _MASK == _MASK}
-    if not counts or len(cells) < len(counts) or len(counts) > MAX_CODES:
+    unit, cell = numbered("u", units), numbered("b", keys)
+    nobody = " OR ".join(f"{name} IS NULL" for name in unit)
+    answers = {
+        "n": f"count_if(NOT ({nobody}))",
+        "missing_unit": f"bool_or({nobody})",
+        "several_cells": f"bool_or(code <> largest AND NOT ({nobody}))",
+    }
+    ends = (f"{end}({name}, 1) IN ({_SPACES})" for name in doubts.texts for end in ("left", "right"))
+    large = (f"abs({name}) BETWEEN {least!r}D AND {sys.float_info.max!r}D" for name, least in doubts.reals.items())
+    looks = {"spaced": " OR ".join(ends), "rounded": " OR ".join(large)}
+    answers |= {name: f"bool_or({look})" for name, look in looks.items() if look}
+    # A missing key leaves a hash as it was: that it is missing is hashed too.
+    code = f"xxhash64({', '.join(cell)}, {', '.join(f'{name} IS NULL' for name in cell)}) AS code"
+    groups = rows.selectExpr(*unit, *cell, code).groupingSets([unit, cell], *unit, *cell)
+    listed = groups.agg(expr("min(code) AS code"), expr("max(code) AS largest"), expr("grouping(u0) AS listed"))
+    counted = listed.groupBy("listed", *cell, "code").agg(*(expr(f"{answers[name]} AS {name}") for name in answers))
+    answer = counted.toArrow()
+    cells, homes = (answer.filter(pc.equal(answer["listed"], number)) for number in (1, 0))
+    if len(cells["code"].unique()) < len(cells):
         return None
-    numbers = [None if low == _MISSING else low - (low >> 31 << 32) for low in cells]
-    types = {"tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64()}
-    named = pa.table({"b0": pa.array(numbers, types[rows.schema["b0"].dataType.simpleString()])})
-    return answered(named, np.array(list(cells.values())), **asides)
-
-
-def _homes(rows: Any, units: int, code: Any, doubts: Doubts) -> Any:
-    """Return a frame of (code, n, …): how many units have each joined code, NULL for what is no unit; see `doubted`."""
-    from pyspark.sql import functions
-
-    unit = numbered("u", units)
-    joined = rows.select(*unit, code).groupBy(*unit).agg(functions.bit_or("code").alias("code"))
-    homes = nw.from_native(joined).lazy()
-    home = nw.when(~is_missing(unit)).then(nw.col("code"))
-    marked = homes.select(code=home, **doubted(doubts)).to_native()
-    looks = (functions.bool_or(name).alias(name) for name in doubted(doubts))
-    return marked.groupBy("code").agg(functions.count(functions.lit(1)).alias("n"), *looks)
-
-
-def _read(homes: Any, doubts: Doubts) -> tuple[dict[int, int], dict[str, bool]]:
-    """Return how many units have each joined code, and, of all rows, whether a unit is missing or doubted."""
-    counts = dict(zip(homes["code"].to_pylist(), homes["n"].to_pylist(), strict=True))
-    missing = counts.pop(None, None) is not None
-    return counts, {"missing_unit": missing} | {name: any(homes[name].to_pylist()) for name in doubted(doubts)}
-
-
-def _is_stored(rows: Any) -> bool:
-    """Return whether reading the rows twice is cheap, as far as the plan is known; a plan kept by a server is not."""
-    nodes = [rows._jdf.queryExecution().optimizedPlan()] if hasattr(rows, "_jdf") else []
-    stored = bool(nodes) and nodes[0].deterministic()
-    while nodes and stored:
-        node = nodes.pop()
-        kind = node.nodeName()
-        stored = kind in _SCANS and (kind != "LogicalRelation" or node.relation().toString().lower() in _COLUMNAR)
-        nodes.extend(node.children().apply(index) for index in range(node.children().size()))
-    return stored
+    # Nobody is at home where a cell is only listed: its n is missing.
+    homes = homes.take(pc.index_in(cells["code"], homes["code"].combine_chunks()))
+    return pa.table({name: cells[name] for name in cell} | {name: homes[name] for name in answers})
 
 
 #: Settings of a session that a job starts; PYSPARK_SUBMIT_ARGS and a session of the caller's come before them.

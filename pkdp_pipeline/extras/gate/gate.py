@@ -327,7 +327,7 @@ class Gate:
 class _Turn:
     """The worker of one question, taken when it is first needed, and the time that the question has with it.
 
-    `ending`: gives the worker back. `before`: called while the first job is done, which charges nothing and reads no row.
+    `ending`: gives the worker back. `before`: called while the first job is done, which reads no row; a charge follows.
     """
 
     def __init__(

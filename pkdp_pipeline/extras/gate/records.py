@@ -13,6 +13,7 @@ import stat
 import threading
 import traceback
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from datetime import date, timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -149,7 +150,7 @@ class AuditLog:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path).absolute()
         self._turn, self._writing = threading.Condition(), False
-        self._waiting: list[_Lines] = []
+        self._waiting: list[tuple[Sequence[str], Future[bool]]] = []
         self._last, self._end = _FIRST, (0, 0, 0)
         try:
             with os.fdopen(self._opened(), "rb") as file:
@@ -193,27 +194,27 @@ class AuditLog:
 
         Raises `TemporaryError` if they cannot be stored. Their subject must not go out then.
         """
-        own, batch = _Lines(lines), list[_Lines]()
+        own = Future[bool]()
         with self._turn:
-            self._waiting.append(own)
-            self._turn.wait_for(lambda: own.stored is not None or not self._writing)
-            if own.stored is None:
+            self._waiting.append((lines, own))
+            self._turn.wait_for(lambda: own.done() or not self._writing)
+            if not own.done():
                 # Group commit: the thread whose turn it is stores what all wait for, with one sync.
                 batch, self._waiting, self._writing = self._waiting, [], True
-        if batch:
+        if not own.done():
             stored = False
             try:
-                self._append([line for each in batch for line in each.lines])
+                self._append([line for waiting, _ in batch for line in waiting])
                 stored = True
             except OSError:
                 pass
             finally:
                 with self._turn:
                     self._writing = False
-                    for each in batch:
-                        each.stored = stored
+                    for _, outcome in batch:
+                        outcome.set_result(stored)
                     self._turn.notify_all()
-        if not own.stored:
+        if not own.result():
             raise TemporaryError("the audit log cannot be written; nothing is answered without it.")
 
     def _append(self, lines: Sequence[str]) -> None:
@@ -246,14 +247,6 @@ class AuditLog:
         # Without waiting for a reader, should somebody have put a pipe there.
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         return os.open(self._path, flags, 0o600)
-
-
-class _Lines:
-    """Lines that a thread waits for, and whether they are stored; None: not tried yet."""
-
-    def __init__(self, lines: Sequence[str]) -> None:
-        self.lines = lines
-        self.stored: bool | None = None
 
 
 def verify_audit_log(path: str | os.PathLike[str]) -> tuple[int, str]:

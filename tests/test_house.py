@@ -201,8 +201,8 @@ LINES = {
     # Which questions were asked of no rows before, and places in turn: half the time of a new question (19).
     # The log of releases on standard error (8).
     # Lines of the audit log that wait share a sync, those of an answer that was public one, and those of a question are
-    # stored while it is certified; tokens are parsed when their file changes. A replay takes half the time (46).
-    "extras/gate": 1_795,
+    # stored while it is certified; tokens are parsed when their file changes. A replay takes half the time (47).
+    "extras/gate": 1_796,
     # The catalogue of published rules and its command (140), and planning of noise below k. 1,900 would take the
     # guesses that halve the time of a search (90), curves, and the ways in which a choice is written (110).
     # Levels of hierarchies, derived or each by itself (99). Bounds of sums against their error (44), as a command (66).

@@ -345,7 +345,8 @@ class _Turn:
             self._worker = self._ending.enter_context(self._workers.taken(wait=2 * self._seconds))
             self._ends = time.monotonic() + self._seconds
         before, self._before = self._before, None
-        return self._worker.do(job, seconds=max(0.0, self._ends - time.monotonic()), meanwhile=before)
+        meanwhile = {} if before is None else {"meanwhile": before}
+        return self._worker.do(job, seconds=max(0.0, self._ends - time.monotonic()), **meanwhile)
 
 
 def _rehearsed(question: Question) -> str:

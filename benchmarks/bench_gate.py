@@ -4,7 +4,9 @@
 
 Every client has a token and a thread of its own, and asks again at once when the service is busy; a line ends after so
 many answers or so many seconds. A new question is a noised count, charged to a budget: certified, counted and stored. A
-replay is read from the ledger. Two lines of the audit log are on the disk for each. Times are of this machine.
+replay is read from the ledger. Two lines of the audit log are on the disk for each. Times are of this machine, and
+so are the milliseconds of processors that the service and its workers take for an answer (Linux), which depend less on
+what else it does; several clients start further workers.
 
 In the last line 31 clients together ask for 100 replays a second, and one asks new questions; the time of each is
 compared with that of the plain query on the same table.
@@ -16,6 +18,8 @@ import argparse
 import http.client
 import itertools
 import json
+import math
+import os
 import statistics
 import subprocess
 import sys
@@ -54,19 +58,21 @@ def main() -> None:
     given = parser.parse_args()
     fresh = itertools.count(1)
     replayed: dict[str, object] = {"table": "people", "count": True, "noise": 0.001}
-    with tempfile.TemporaryDirectory() as folder, served(Path(folder)) as (address, tokens):
+    with tempfile.TemporaryDirectory() as folder, served(Path(folder)) as (address, tokens, service):
         ask(address, tokens[0], replayed)
         for clients in CLIENTS:
             for name, question in (
                 ("replays", lambda: replayed),
                 ("new questions", lambda: {**replayed, "noise": 0.001 + next(fresh) * 1e-6}),
             ):
+                before = processor_seconds(service)
                 answers, seconds = asked(address, tokens[:clients], question, given.requests, given.seconds)
                 busy = sum(number for status, number in answers.items() if status in (429, 503))
                 goal = f" (goal {GOALS['replays']:.0f})" if name == "replays" else ""
                 print(
                     f"{clients:3d} clients  {name:14s} {answers[200] / seconds:8.1f} a second{goal} "
-                    f"({answers[200]} in {seconds:.1f} s, told {busy} times to wait)",
+                    f"({answers[200]} in {seconds:.1f} s, told {busy} times to wait; "
+                    f"{1e3 * (processor_seconds(service) - before) / answers[200]:.1f} ms of processors each)",
                     flush=True,
                 )
         plain = statistics.median(plain_times(Path(folder) / "people.duckdb"))
@@ -80,8 +86,8 @@ def main() -> None:
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[tuple[str, list[str]]]:
-    """Give the address of a service of its own process, and the tokens that it lets in."""
+def served(folder: Path) -> Iterator[tuple[str, list[str], int]]:
+    """Give the address of a service of its own process, the tokens that it lets in, and the number of the process."""
     with duckdb.connect(str(folder / "people.duckdb")) as connection:
         connection.execute(PEOPLE)
     (folder / "people.duckdb").chmod(0o600)
@@ -89,12 +95,25 @@ def served(folder: Path) -> Iterator[tuple[str, list[str]]]:
     tokens = [add_token(folder / "tokens", f"client{number}") for number in range(max(CLIENTS))]
     command = [sys.executable, "-m", "pkdp_pipeline.cli.main", "gate", "serve", "policy.toml", "--port", "0"]
     command += ["--database", "people.duckdb", "--token-file", "tokens"]
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             assert process.stdout is not None
-            yield urlsplit(process.stdout.readline().split()[4].rstrip(",")).netloc, tokens
+            yield urlsplit(process.stdout.readline().split()[4].rstrip(",")).netloc, tokens, process.pid
         finally:
             process.terminate()
+
+
+def processor_seconds(service: int) -> float:
+    """Return what a process and the workers that it has started have used, NaN where that is not to be read."""
+    try:
+        threads = list(Path(f"/proc/{service}/task").iterdir())
+        workers = [number for thread in threads for number in (thread / "children").read_text().split()]
+        used = [Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split() for number in (service, *workers)]
+    except OSError:
+        return math.nan
+    return sum(int(user) + int(system) for *_, user, system in (times[:13] for times in used)) / os.sysconf(
+        "SC_CLK_TCK"
+    )
 
 
 def plain_times(database: Path, times: int = 20) -> Iterator[float]:

@@ -58,6 +58,8 @@ class Records:
     def __init__(self, database: Database, dataset: str) -> None:
         self.database, self.parts = database, Parts(self)
         self._anew: tuple[tuple[int, str], dict[tuple[str, int], list[int]]] = (0, GENESIS), {}
+        self._unreadable: tuple[int, frozenset[str]] = (0, frozenset())
+        self._account: tuple[object, Account | None] = (None, None)
         self._name, self._settled = dataset, False
         self._name = self._spelled() or dataset
 
@@ -127,8 +129,13 @@ class Records:
         return self._end()[1]
 
     def _end(self) -> tuple[int, str]:
-        rows = self.execute("SELECT position, hash FROM event WHERE dataset = :dataset ORDER BY position DESC LIMIT 1")
-        return (0, GENESIS) if not rows else (int(rows[0][0]), str(rows[0][1]))
+        return self._last_event()[1:]
+
+    def _last_event(self) -> tuple[int, int, str]:
+        """Return sequence, position and hash."""
+        query = "SELECT sequence, position, hash FROM event WHERE dataset = :dataset ORDER BY position DESC LIMIT 1"
+        rows = self.execute(query)
+        return (0, 0, GENESIS) if not rows else (int(rows[0][0]), int(rows[0][1]), str(rows[0][2]))
 
     def terms(self) -> Terms:
         """Return the terms recorded with the last reservation."""
@@ -208,9 +215,13 @@ class Records:
                 yield event
 
     def unreadable(self) -> frozenset[str]:
-        """Return the tables of the data set that were found to be unreadable."""
-        query = "SELECT key FROM event WHERE dataset = :dataset AND kind = 'unreadable'"
-        return frozenset(str(row[0]) for row in self.execute(query))
+        """Return the tables of the data set that were found to be unreadable; call it before anything is appended."""
+        # Events are only added: those up to the end of an earlier call are not read again.
+        (last, tables), end = self._unreadable, self._end()[0]
+        query = "SELECT key FROM event WHERE dataset = :dataset AND position > :last AND kind = 'unreadable'"
+        tables = tables.union(str(key) for (key,) in self.execute(query, last=last))
+        self._unreadable = end, tables
+        return tables
 
     def certificates_after(self, heads: Iterable[str]) -> dict[str, list[str]]:
         """Return, for those of `heads` that are in the chain, the certificates of the release charged just after.
@@ -289,6 +300,16 @@ class Records:
         machine of two cores; a charge without a budget, and a check, read only that component, and do not grow with
         the ledger.
         """
+        # The end of the chain determines it: a charge that is tried again, or waits for a sum, reads it once.
+        state = beside and beside.span, *self._last_event()
+        known, account = self._account
+        if account is None or known != state:
+            account = self._read_account(beside)
+            if state[1:] == self._last_event():
+                self._account = state, account
+        return account
+
+    def _read_account(self, beside: Row | None) -> Account:
         first, last = (None, None) if beside is None else (beside.first_day, beside.last_day)
         charged = _CHARGED.replace(_NAMES, ", ".join(_COUNTED))
         if first is not None and last is not None and not self.execute(f"{_CHARGED} AND label IS NOT NULL LIMIT 1"):

@@ -220,24 +220,45 @@ class SqliteDatabase:
     @contextmanager
     def _begun(self, begin: str) -> Iterator[None]:
         self._check_process()
-        with self._lock:
-            if self._busy:
-                raise ArgumentError("a ledger cannot be changed from inside one of its own transactions.")
-            with self._errors:
-                self._patiently(begin)
-            self._busy = True
-            try:
-                yield
+        deadline = time.monotonic() + database.LOCK_SECONDS
+        # The lock is given back between the tries: threads that only read do not wait for another process.
+        while True:
+            with self._lock:
+                if self._busy:
+                    raise ArgumentError("a ledger cannot be changed from inside one of its own transactions.")
                 with self._errors:
-                    self._patiently("COMMIT")
-            except BaseException:
-                # A rollback that fails too must not hide what went wrong; SQLite then rolls back when it closes.
-                with suppress(sqlite3.Error):
-                    if self._connection.in_transaction:
-                        self._connection.execute("ROLLBACK")
+                    begun = self._tried(begin, last=time.monotonic() >= deadline)
+                if begun:
+                    with self._ended():
+                        yield
+                    return
+            database.waiting()
+            time.sleep(0.02)
+
+    def _tried(self, begin: str, *, last: bool) -> bool:
+        try:
+            self._connection.execute(begin)
+        except sqlite3.OperationalError as error:
+            if last or _primary(error) not in _LOCKED:
                 raise
-            finally:
-                self._busy = False
+            return False
+        return True
+
+    @contextmanager
+    def _ended(self) -> Iterator[None]:
+        self._busy = True
+        try:
+            yield
+            with self._errors:
+                self._patiently("COMMIT")
+        except BaseException:
+            # A rollback that fails too must not hide what went wrong; SQLite then rolls back when it closes.
+            with suppress(sqlite3.Error):
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+            raise
+        finally:
+            self._busy = False
 
     def _file_identity(self) -> tuple[int, int] | None:
         if self._file == ":memory:":

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.certificates import release_certificate
@@ -39,6 +40,8 @@ LOGGER = logging.getLogger("pkdp_pipeline")
 No predicate, message, cell or number of a table is in it. Without a handler of the program it says nothing.
 """
 LOGGER.addHandler(logging.NullHandler())
+#: Releases up to this size are kept as they were read, for those who ask for them again.
+_MAX_KEPT_BYTES = 2**15
 
 
 @contextmanager
@@ -293,12 +296,19 @@ def derived_release(release: Release, mechanism: Mechanism) -> Release:
     return replace(Release.seal(table, certificate.derived(mechanism)), replayed=True)
 
 
+@lru_cache(maxsize=256)
+def _read_once(content: bytes) -> Release:
+    """Return a published release from its bytes; a frozen value, which depends on nothing else."""
+    return Release.from_bytes(content, replayed=True)
+
+
 def _stored(entry: Entry) -> Release:
     """Return the release a ledger holds, from its stored bytes."""
     if entry.content is None:
         raise LedgerError(f"the ledger's entry {entry.sequence} holds no release: it was altered.")
     try:
-        release = Release.from_bytes(entry.content, replayed=True)
+        small = len(entry.content) <= _MAX_KEPT_BYTES
+        release = _read_once(entry.content) if small else Release.from_bytes(entry.content, replayed=True)
     except ArgumentError as error:
         raise LedgerError(f"the ledger's entry {entry.sequence} cannot be replayed: {error}") from error
     if release.id != entry.release_id:

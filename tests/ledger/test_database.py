@@ -12,7 +12,7 @@ from ledger_samples import publish, reserve, standing
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError, TemporaryError
 from pkdp_pipeline.ledger import Ledger, sqlite_database
-from pkdp_pipeline.ledger.database import schema_script
+from pkdp_pipeline.ledger.database import schema_script, while_waiting
 from pkdp_pipeline.ledger.reading import copied
 from pkdp_pipeline.ledger.records import open_database
 from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase, split_statements
@@ -118,6 +118,27 @@ def test_a_lock_is_waited_for(path):
         release.start()
         assert not publish(ledger)[1]
         release.join()
+        blocker.close()
+
+
+def test_threads_that_read_do_not_wait_for_the_lock_of_another_process(path):
+    waits = threading.Event()
+
+    def charging():
+        with while_waiting(waits.set):
+            publish(ledger)
+
+    with Ledger.open(path) as ledger:
+        blocker = sqlite3.connect(path, isolation_level=None)
+        blocker.execute("BEGIN IMMEDIATE")
+        thread = threading.Thread(target=charging)
+        thread.start()
+        assert waits.wait(300)
+        assert ledger.find("key") is None
+        assert thread.is_alive()  # it waits still
+        blocker.execute("ROLLBACK")
+        thread.join()
+        assert ledger.find("key") is not None
         blocker.close()
 
 

@@ -149,7 +149,7 @@ class Gate:
         refused = self._refused()
         return tuple(table.name for table in self.tables.values() if table.in_catalog.name in refused)
 
-    def ask(self, question: Mapping[str, Any] | str | Spec) -> Release:
+    def ask(self, question: Mapping[str, Any] | str | Spec, *, before: Callable[[], None] | None = None) -> Release:
         """Answer one question.
 
         Parameters
@@ -159,6 +159,9 @@ class Gate:
             ``{"table": "events", "count": true, "k": 20}``, or ``{"table": "events", "sum": "visits", "by": "country",
             "noise": 1.0}``. Further keys are filter, noise, release_threshold, below and, of a count, k_complement and
             protects; unknown keys are errors.
+        before : callable, optional
+            Called once, before anything is charged or a row is read, unless the answer is public already; what it
+            raises stops the question.
 
         Returns
         -------
@@ -177,7 +180,7 @@ class Gate:
         """
         problem: BaseException
         try:
-            return self._answer(question)
+            return self._answer(question, before)
         except REFUSALS as error:
             raise type(error)(worded_for(error, ANALYST)) from None
         except ArgumentError as error:
@@ -234,12 +237,12 @@ class Gate:
                 "curator for one that can."
             )
 
-    def _answer(self, question: object) -> Release:
+    def _answer(self, question: object, before: Callable[[], None] | None) -> Release:
         self._check_open()
         with failures_logged("a question to the gate"):
             table, spec, permitted_request = permitted(question, self.policy, self.tables, self._budgets)
         with ExitStack() as ending:
-            turn = _Turn(self._workers, self.policy.limits.seconds, ending)
+            turn = _Turn(self._workers, self.policy.limits.seconds, ending, before)
 
             def certified(work: Callable[[], Any]) -> Any:
                 try:
@@ -257,7 +260,8 @@ class Gate:
             job = Job(task="count", table=table.in_catalog.sql, requests=(request,))
             # What is public goes on being replayed, also where the table cannot be read any more.
             with failures_logged(publication.title):
-                if publication.published() is None:
+                published = publication.published()
+                if published is None:
                     self._check_readable(table)
                     # Asked of no rows first, so that what is wrong with a question is told before any data are read.
                     rehearsed = _rehearsed(request), table.in_catalog.sql
@@ -276,7 +280,7 @@ class Gate:
                 return replace(counts, question=request)
 
             try:
-                return publish(counted, publication, trusted=False)
+                return publish(counted, publication, trusted=False, reserved=published)
             except REFUSALS as error:
                 exact = spec.noise is not None and spec.release_threshold is None and (spec.k or spec.k_complement)
                 hint = _THRESHOLD if exact else ""
@@ -323,11 +327,13 @@ class Gate:
 class _Turn:
     """The worker of one question, taken when it is first needed, and the time that the question has with it.
 
-    `ending`: gives the worker back.
+    `ending`: gives the worker back. `before`: called while the first job is done, which reads no row; a charge follows.
     """
 
-    def __init__(self, workers: Workers, seconds: float, ending: ExitStack) -> None:
-        self._workers, self._seconds, self._ending = workers, seconds, ending
+    def __init__(
+        self, workers: Workers, seconds: float, ending: ExitStack, before: Callable[[], None] | None = None
+    ) -> None:
+        self._workers, self._seconds, self._ending, self._before = workers, seconds, ending, before
         self._worker: Worker | None = None
         self._ends = 0.0
         self.counts = False
@@ -338,7 +344,9 @@ class _Turn:
         if self._worker is None:
             self._worker = self._ending.enter_context(self._workers.taken(wait=2 * self._seconds))
             self._ends = time.monotonic() + self._seconds
-        return self._worker.do(job, seconds=max(0.0, self._ends - time.monotonic()))
+        before, self._before = self._before, None
+        meanwhile = {} if before is None else {"meanwhile": before}
+        return self._worker.do(job, seconds=max(0.0, self._ends - time.monotonic()), **meanwhile)
 
 
 def _rehearsed(question: Question) -> str:

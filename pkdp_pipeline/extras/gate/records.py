@@ -12,8 +12,12 @@ import secrets
 import stat
 import threading
 import traceback
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from datetime import date, timedelta
+from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pkdp_pipeline.clock import now
@@ -92,20 +96,25 @@ def add_token(path: str | os.PathLike[str], name: str, *, days: int = 90) -> str
     return token
 
 
-def _read(file: Path) -> dict[str, tuple[bytes, date]]:
+def _read(file: Path) -> Mapping[str, tuple[bytes, date]]:
     """Return the hash and the last day of every name's token."""
     named = f"the token file {str(file)!r}"
     try:
         mode = file.stat().st_mode
-        lines = file.read_text(encoding="utf-8").splitlines()
+        text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         problem = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ConfigError(
             f"{named} cannot be read: {problem}. Make one with: pkdp gate token NAME --token-file FILE"
         ) from None
     check_mode(file, mode, 0o022, "write the token file, and so let themselves in")
+    return _tokens_of(text, named)
+
+
+@lru_cache(maxsize=2)
+def _tokens_of(text: str, named: str) -> Mapping[str, tuple[bytes, date]]:
     tokens: dict[str, tuple[bytes, date]] = {}
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         try:
@@ -120,7 +129,7 @@ def _read(file: Path) -> dict[str, tuple[bytes, date]]:
                 "name and each token once."
             )
         tokens[name] = token
-    return tokens
+    return MappingProxyType(tokens)
 
 
 def _sha256(token: str) -> bytes:
@@ -132,14 +141,16 @@ class AuditLog:
     """A file of JSON lines, one for each event, for the curator alone.
 
     Rows of answers and texts of unexpected errors, which may quote the data, never get into it. A line is on
-    the disk before `write` returns. The file is opened for every line, so that it can be renamed at any time
-    (log rotation); several processes may share one. `path`: made with mode 0600 if there is none. Raises `ConfigError`
-    if it cannot be written, is not a regular file, or users other than its owner can read or write it.
+    the disk before `write` returns; lines of threads that wait get there together. The file is opened each time, so
+    that it can be renamed (log rotation); several processes may share one. `path`: made with mode 0600 if there is
+    none. Raises `ConfigError` if it cannot be written, is not a regular file, or users other than its owner can read or
+    write it.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path).absolute()
-        self._lock = threading.Lock()
+        self._turn, self._writing = threading.Condition(), False
+        self._waiting: list[tuple[Sequence[str], Future[bool]]] = []
         self._last, self._end = _FIRST, (0, 0, 0)
         try:
             with os.fdopen(self._opened(), "rb") as file:
@@ -155,10 +166,13 @@ class AuditLog:
         """Where it is."""
         return self._path
 
-    def write(self, outcome: str, *, error: BaseException | str | None = None, **facts: Any) -> None:
-        """Add one line.
+    def write(self, outcome: str, **facts: Any) -> None:
+        """Add one line of this moment; see `line` and `store`."""
+        self.store(self.line(outcome, **facts))
 
-        Raises `TemporaryError` if the line cannot be stored. Its subject must not go out then.
+    @staticmethod
+    def line(outcome: str, *, error: BaseException | str | None = None, **facts: Any) -> str:
+        """Return a line of this moment, to be stored.
 
         Parameters
         ----------
@@ -173,13 +187,37 @@ class AuditLog:
             line["error"] = error if isinstance(error, str) else type(error).__name__
         if "incident" in line and isinstance(error, BaseException):
             line["where"] = _places(error)
-        try:
-            with self._lock:
-                self._append(line)
-        except OSError:
-            raise TemporaryError("the audit log cannot be written; nothing is answered without it.") from None
+        return json.dumps(line)
 
-    def _append(self, line: dict[str, Any]) -> None:
+    def store(self, *lines: str) -> None:
+        """Add lines, one after the other.
+
+        Raises `TemporaryError` if they cannot be stored. Their subject must not go out then.
+        """
+        own = Future[bool]()
+        with self._turn:
+            self._waiting.append((lines, own))
+            self._turn.wait_for(lambda: own.done() or not self._writing)
+            if not own.done():
+                # Group commit: the thread whose turn it is stores what all wait for, with one sync.
+                batch, self._waiting, self._writing = self._waiting, [], True
+        if not own.done():
+            stored = False
+            try:
+                self._append([line for waiting, _ in batch for line in waiting])
+                stored = True
+            except OSError:
+                pass
+            finally:
+                with self._turn:
+                    self._writing = False
+                    for _, outcome in batch:
+                        outcome.set_result(stored)
+                    self._turn.notify_all()
+        if not own.result():
+            raise TemporaryError("the audit log cannot be written; nothing is answered without it.")
+
+    def _append(self, lines: Sequence[str]) -> None:
         descriptor = self._opened()
         try:
             # Closing it gives the lock back. Another writer's line that is half there is not a line cut off.
@@ -189,17 +227,19 @@ class AuditLog:
             if size and (*place, size) != self._end:  # of another process, from before, or in another file
                 with os.fdopen(os.dup(descriptor), "rb") as file:
                     file.seek(0)
-                    for last in file:
-                        self._last = _hash(last)
+                    for line in file:
+                        self._last = _hash(line)
             # A line that a crash or a full disk cut off stays alone on its line.
             cut = size and os.pread(descriptor, 1, size - 1) != b"\n"
-            text = json.dumps({"previous": self._last} | line).encode() + b"\n"
-            written = b"\n" + text if cut else text
+            written, last = b"\n" if cut else b"", self._last
+            for text in lines:
+                line = f'{{"previous": "{last}", {text[1:]}\n'.encode()
+                written, last = written + line, _hash(line)
             self._end = (0, 0, 0)
             if os.write(descriptor, written) != len(written):
                 raise OSError("not all of it was written")
             os.fsync(descriptor)
-            self._last, self._end = _hash(text), (*place, size + len(written))
+            self._last, self._end = last, (*place, size + len(written))
         finally:
             os.close(descriptor)
 

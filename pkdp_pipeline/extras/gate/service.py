@@ -275,11 +275,16 @@ class Service:
         return await working
 
     def _ask(self, asking: _Asking, spec: Spec) -> Response:
-        """Ask the gate, between two lines of the audit log."""
+        """Ask the gate, between two lines of the audit log; those of what needs no work are stored together."""
         facts: dict[str, Any] = {"request": asking.id, "token": asking.token, "question": spec.to_dict()}
-        self._audit.write("asked", **facts)
+        lines = [self._audit.line("asked", **facts)]
+
+        def logged() -> None:
+            self._audit.store(*lines)
+            lines.clear()
+
         try:
-            release = self._gate.ask(spec)
+            release = self._gate.ask(spec, before=logged)
             content = release.to_bytes()
             facts["release"] = release.id
             if len(content) > self._limits.answer_bytes:
@@ -293,7 +298,7 @@ class Service:
             problem = _refusal(error, asking.id)
             facts |= {"error": error, "incident": problem.incident}
             response, outcome = problem.response(), "failed" if problem.status >= 500 else "refused"
-        self._audit.write(outcome, status=response.status_code, **facts)
+        self._audit.store(*lines, self._audit.line(outcome, status=response.status_code, **facts))
         return response
 
 

@@ -179,8 +179,10 @@ class Worker:
         except (UnfinishedError, TableFailedError):
             raise TemporaryError("no process could be started that reads the database; try again later.") from None
 
-    def do(self, job: Job | Callable[[], Any], *, seconds: float | None) -> Any:
-        """Do a job, or call what needs no data, within this many seconds, without limit if None.
+    def do(
+        self, job: Job | Callable[[], Any], *, seconds: float | None, meanwhile: Callable[[], None] | None = None
+    ) -> Any:
+        """Do a job, or call what needs no data, within this many seconds, without limit if None; call `meanwhile` too.
 
         Raises `ArgumentError` if the question cannot be asked of this table, whatever its rows are; `UnfinishedError`
         or `TableFailedError` where there is no answer; the `PkdpError` that was called for no data.
@@ -190,6 +192,12 @@ class Worker:
         except OSError:
             self.end()
             raise UnfinishedError from None
+        if meanwhile is not None:
+            try:
+                meanwhile()
+            except BaseException:
+                self.end()  # its answer is not for the next job
+                raise
         return self._received(seconds)
 
     @property

@@ -7,6 +7,7 @@ import json
 import os
 import stat
 import threading
+import time
 
 import pytest
 
@@ -99,6 +100,47 @@ def test_lines_of_many_threads_do_not_mix(path):
     written = lines(path)
     assert {line["request"] for line in written} == {f"{number}-{turn}" for number in range(6) for turn in range(20)}
     assert {line["question"] for line in written} == {text}
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_lines_of_threads_that_wait_share_a_sync_and_its_failure(path, monkeypatch, full):
+    log, syncs, outcomes = AuditLog(path), [], []
+    entered, go = threading.Event(), threading.Event()
+
+    def sync(_):
+        syncs.append(len(log._waiting))
+        entered.set()
+        assert go.wait(300)
+        if full and len(syncs) == 2:
+            raise OSError(28, "No space left on device")
+
+    def write(number):
+        try:
+            log.store(log.line("asked", request=number), log.line("answered", request=number))
+            outcomes.append("stored")
+        except TemporaryError:
+            outcomes.append("lost")
+
+    monkeypatch.setattr(os, "fsync", sync)
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(5)]
+    threads[0].start()
+    assert entered.wait(300)  # the others come while the first line is on its way to the disk
+    for thread in threads[1:]:
+        thread.start()
+    while len(log._waiting) < 4:
+        time.sleep(0.001)
+    assert outcomes == []
+    go.set()
+    for thread in threads:
+        thread.join()
+    assert len(syncs) == 2
+    assert sorted(outcomes) == ["lost"] * 4 * full + ["stored"] * (5 - 4 * full)
+    log.write("asked", request=5)
+    assert verify_audit_log(path)[0] == 11
+    written = lines(path)
+    assert {line["request"] for line in written} == set(range(6))
+    pairs = [(first["request"], second["request"]) for first, second in zip(written[:-1:2], written[1::2], strict=True)]
+    assert all(first == second for first, second in pairs)
 
 
 def failed_on(value):

@@ -226,6 +226,10 @@ def bounded_dependence(parts: Parts, evidence: Sequence[Evidence]) -> Total:
     """Add up all ε and δ, and ε′ and δ′ for every release after the first."""
     rule, declared = "bounded_dependence", next(item for item in evidence if isinstance(item, BoundedDependence))
     bound = _split_sum(rule, parts, declared.epsilon, declared.delta)
+    if len(parts) == 1:
+        # ε is shared equally: no curve is read off at hundreds of ε, so that the closest bounds cost little.
+        closest = tuple(item for item in parts[0].bounds if item.theorem != _SLOW_THEOREM)
+        bound = replace(bound, parts=((closest, parts[0].times),))
     return _whole(rule, parts, partial=_of_parts(bound, parts))
 
 

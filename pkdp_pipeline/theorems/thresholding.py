@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache
+from itertools import product
 
 import flint
 import numpy as np
@@ -19,6 +22,7 @@ from pkdp_pipeline.theorems.numerics import (
     Optimum,
     ball_above,
     evaluated,
+    float_above,
     invert,
     left_tails,
     right_tails,
@@ -208,6 +212,9 @@ _MAX_ATOMS_CLOSELY, _MAX_P_CLOSELY = 1e4, 0.99
 _MAX_SPREAD_KNOWN = 24
 """Up to this many known people every way to spread them over the two cells is looked at."""
 
+_MAX_KNOWN_CLOSELY = 2
+"""Beside so many people merely known all sizes of a crowd are looked at."""
+
 _MAX_PAIRS = 48
 """Most pairs built for one δ; more thresholds than this are rounded to the worse one of their block."""
 
@@ -317,7 +324,8 @@ class ValueThroughAbsence(Threshold):
 
     def smallest_epsilon(self, target: float) -> float:
         """See `pkdp_pipeline.theorems.bound.Bound`; few ε look at all sizes of a crowd, the others at the worst."""
-        if self.known or not self._few_atoms or self.k < 2:
+        known = self.known if self.active else max(0, self.known - _MAX_KNOWN_CLOSELY)
+        if known or not self._few_atoms or self.k < 2:
             return Bound.smallest_epsilon(self, target)
         lost, ways = 1e-13 * max(target, 1e-260), (self.k, self.k)
 
@@ -342,7 +350,27 @@ class ValueThroughAbsence(Threshold):
             both = self._averaged(self.known, chance, lost)
             return product_above(both, both, epsilon)
         laws = [self._averaged(c, chance, lost) for c in range(self.known + 1)]
-        return max(product_above(laws[c], laws[self.known - c], epsilon) for c in range(self.known + 1))
+        most = max(product_above(laws[c], laws[self.known - c], epsilon) for c in range(self.known + 1))
+        if self.known > _MAX_KNOWN_CLOSELY or not self._few_atoms:
+            return most
+        return min(most, self._closely(Fraction(chance), epsilon, lost))
+
+    def _closely(self, chance: Fraction, epsilon: float, lost: float) -> float:
+        """Average what one crowd tells over who of few known people is in each cell, spread in the worst way."""
+
+        @cache
+        def tells(first: int, second: int) -> Fraction:
+            left = self.k - first, self.k - second
+            return Fraction(one_crowd_tells(left, self.p, self.cap, epsilon, lost)[0] if min(left) > 1 else 1.0)
+
+        def law(people: int) -> list[Fraction]:
+            return [math.comb(people, n) * chance**n * (1 - chance) ** (people - n) for n in range(people + 1)]
+
+        def spread(people: int) -> Fraction:
+            cells = product(enumerate(law(people)), enumerate(law(self.known - people)))
+            return sum((a * b * tells(first, second) for (first, a), (second, b) in cells), Fraction(0))
+
+        return min(1.0, float_above(max(spread(people) for people in range(self.known + 1))))
 
     @property
     def _atoms(self) -> float:

@@ -316,7 +316,7 @@ def one_noise_for_all_cells(patch: Patch) -> None:
 
 #: The fault, and the case that finds it with the samples that `pkdp audit` draws.
 FAULTS: list[tuple[Callable[[Patch], None], str]] = [
-    (complement_in_the_file, "count, k"),
+    (complement_in_the_file, "count, k_complement"),
     (nameless_rows_are_a_person, "count, k"),
     (one_who_is_below_k_slips_through, "count, k"),
     (k_complement_off_by_one, "count, k_complement"),
@@ -332,7 +332,7 @@ FAULTS: list[tuple[Callable[[Patch], None], str]] = [
     (the_cell_of_the_most_people, "histogram, one_cell most_frequent"),
     (empty_cells_get_no_noise, "histogram, noise"),
     (noise_that_only_adds, "histogram, noise"),
-    (noise_once_and_for_all, "histogram, noise"),
+    (noise_once_and_for_all, "histogram, more noise"),
     (noise_that_is_cut_off, "histogram, more noise"),
     (presence_certified_for_value, "histogram, noise, value"),
     (a_revision_with_the_noise_of_before, "a request and its revision"),

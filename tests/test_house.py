@@ -772,7 +772,7 @@ def texts_cut(program: Callable[[], object]) -> set[tuple[str, str]]:
 #: Functions of other rooms that cut up long texts, none of which is a sentence of theirs.
 FILES_READ = {
     ("jobs/outputs/files.py", "write_files"): "the last line of a file",
-    ("ledger/records.py", "account"): "SQL",
+    ("ledger/records.py", "_read_account"): "SQL",
     ("ledger/sqlite_database.py", "split_statements"): "SQL",
     ("releases/accessor.py", "of_its_frame"): "a docstring",
     ("schemas/__init__.py", "field_texts"): "docstrings",

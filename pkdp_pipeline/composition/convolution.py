@@ -70,10 +70,10 @@ def make_ladder(parts: Sequence[tuple[Directions, int]], participation: int | No
         for factor in taken
         for laws in (_factors(factor.laws) if len(factor.laws) == 1 else (factor.laws,))
     ]
-    made = _laws([losses for _, laws in split for losses in laws], step)
+    on_the_grid = _laws([losses for _, laws in split for losses in laws], step)
     factors = [
         Factor(
-            laws=tuple(made[losses] for losses in laws),
+            laws=tuple(on_the_grid[losses] for losses in laws),
             times=factor.times,
             least=factor.least,
             most=factor.most,
@@ -154,18 +154,18 @@ _KEPT_LAWS: dict[tuple[Losses, float], GridLaw] = {}
 
 def _laws(wanted: Sequence[Losses], step: float) -> dict[Losses, GridLaw]:
     """Return laws on the grid; those that are not kept are made, those of waiting times a few at a time."""
-    made = {losses: _KEPT_LAWS[losses, step] for losses in wanted if (losses, step) in _KEPT_LAWS}
-    missing = [losses for losses in dict.fromkeys(wanted) if losses not in made]
+    on_the_grid = {losses: _KEPT_LAWS[losses, step] for losses in wanted if (losses, step) in _KEPT_LAWS}
+    missing = [losses for losses in dict.fromkeys(wanted) if losses not in on_the_grid]
     pairs = list(dict.fromkeys(replace(losses, order="right") for losses in missing if isinstance(losses, PairLosses)))
     for start in range(0, len(pairs), _BATCH_OF_PAIRS):
         batch = pairs[start : start + _BATCH_OF_PAIRS]
         for losses, laws in zip(batch, split_pairs([losses.pair() for losses in batch], step), strict=True):
-            made[losses], made[replace(losses, order="left")] = laws
-    made |= {losses: on_grid(losses, step) for losses in missing if not isinstance(losses, PairLosses)}
-    _KEPT_LAWS.update(((losses, step), made[losses]) for losses in made)
+            on_the_grid[losses], on_the_grid[replace(losses, order="left")] = laws
+    on_the_grid |= {losses: on_grid(losses, step) for losses in missing if not isinstance(losses, PairLosses)}
+    _KEPT_LAWS.update(((losses, step), on_the_grid[losses]) for losses in on_the_grid)
     for key in list(_KEPT_LAWS)[:-_MAX_LAWS]:
         _KEPT_LAWS.pop(key, None)
-    return made
+    return on_the_grid
 
 
 @lru_cache(maxsize=4096)

@@ -174,8 +174,8 @@ def split_pairs(pairs: Sequence[Pair], step: float) -> list[tuple[GridLaw, GridL
     ``(A - e^{jh} B)/(1 - e^{-h})``, and of B in the other order, from ``-(j+1)·h`` to ``-j·h``, it takes
     ``(B - e^{-(j+1)h} A)/(1 - e^{-h})``. *Guarantee*: the profiles are nowhere below those of the atoms. *Rounding*:
     up. Ratios are lowered by their budget; an atom that may lie beyond the upper end of its cell counts as in the next
-    one, or, in the other order, moves on as much mass as it may lie beyond. What is subtracted is lowered by the errors
-    of both sums, which raises losses; masses are raised by a few units of roundoff more than atoms share a cell.
+    one, or, in the other order, moves on as much mass as it may lie beyond. Subtracted sums are lowered by the errors
+    of both, which raises losses; masses are raised by a few units of roundoff more than atoms share a cell.
     """
     hidden = [int(np.searchsorted(pair.ratio, 0.0, side="right")) for pair in pairs]
     sizes = np.array([max(1, len(pair.ratio) - known) for pair, known in zip(pairs, hidden, strict=True)])

@@ -244,8 +244,11 @@ class ComposedCertificate(Certificate):
             return joined_texts((self.parts[0][0].sentence(target), *self.caveats))
         stated = self.stated(target)
         if stated is not self:
-            others = "Other numbers of this certificate rest on all that was declared."
-            return joined_texts((replace(stated, caveats=()).sentence(target), others, *self.caveats))
+            others, own = "Other numbers of this certificate rest on all that was declared", self.extent(target)
+            # The noise alone may protect more: presence, too, where the others are about the cell.
+            less = own != stated.extent(target)
+            rest = f"{others}, and with them {spoken(own[0], WITHIN)}" if less else f"{others}."
+            return joined_texts((replace(stated, caveats=()).sentence(target), rest, *self.caveats))
         said = {text for certificate in below for text in (*certificate.assumptions, *certificate.limits)}
         one_of = {"": "", "release": "Any one of ", "period": "Any one period of "}[self.apart]
         releases = f"{self.releases} releases{'' if one_of else ' together'}"

@@ -12,7 +12,7 @@ from pkdp_pipeline.theorems.channel import Channel, ends_of, rows_of
 from pkdp_pipeline.theorems.noisy_blocks import Blocks, Divergences
 from pkdp_pipeline.theorems.numerics import TINY, Array, Optimum, Whole
 
-SLACK = 0.0007
+SLACK = 0.00001
 """Blocks of coins of one kind are divided until none exceeds the best attacker by more than this, relatively."""
 
 SLACK_IN_BOX = 0.04

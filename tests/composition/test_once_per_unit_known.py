@@ -12,7 +12,12 @@ import pkdp_pipeline as pkdp
 
 
 def divergence(k: int, known: tuple[int, int], people: int, p: Fraction, epsilon: float) -> float:
-    """Return the larger divergence for a target in one cell or in the other, of two cells of two releases.
+    """Return the larger one of `divergences`."""
+    return float(max(divergences(k, known, people, p, epsilon)))
+
+
+def divergences(k: int, known: tuple[int, int], people: int, p: Fraction, epsilon: float) -> list[Fraction]:
+    """Return the divergences, in both orders, for a target in one cell or in the other, of two cells.
 
     Everybody else is in the first cell or in no release (half of them), or in the second or in none. The known
     people are all there, `known[0]` of them in the first cell and `known[1]` in the second.
@@ -32,10 +37,10 @@ def divergence(k: int, known: tuple[int, int], people: int, p: Fraction, epsilon
     first = {(x, y): there[x] * elsewhere[y] for x in there for y in elsewhere}
     second = {(x, y): absent[x] * here[y] for x in absent for y in here}
     orders = ((first, second), (second, first))
-    return max(
-        float(sum(max(Fraction(0), left[o] - growth * right.get(o, Fraction(0))) for o in left))
+    return [
+        sum((max(Fraction(0), left[o] - growth * right.get(o, Fraction(0))) for o in left), Fraction(0))
         for left, right in orders
-    )
+    ]
 
 
 @thinned(6)
@@ -52,6 +57,13 @@ def test_known_people_of_both_releases_count(k, known, p, epsilon, influence):
             true = divergence(k, (known, known), people, Fraction(p), epsilon)
             assert total.delta(epsilon) >= true * (1 - 1e-9)
     single = pkdp.compose([part], pkdp.OncePerUnit())
+    if influence == "passive":
+        # Those who are known are in the first cell or absent, as half of the unknown people.
+        law = [math.comb(known, b) * Fraction(p) ** b * (1 - Fraction(p)) ** (known - b) for b in range(known + 1)]
+        for people in (1, 4, 16):
+            tells = [divergences(k, (b, 0), people, Fraction(p), epsilon) for b in range(known + 1)]
+            true = max(sum(chance * both[o] for chance, both in zip(law, tells, strict=True)) for o in (0, 1))
+            assert single.delta(epsilon) >= float(true) * (1 - 1e-9)
     assert total.delta(epsilon) >= single.delta(epsilon)
     assert single.delta(epsilon) == part.delta(epsilon)
 

@@ -177,7 +177,7 @@ def test_value_takes_the_worst_way_to_spread_controlled_people(k, p, known):
         assert certified <= max(direct(first - 1, second - 1, p, epsilon) for first, second in ways)
 
 
-@pytest.mark.parametrize(("k", "p", "known"), one_in(2, [(14, 0.1, 2), (10, 0.05, 3)]))
+@pytest.mark.parametrize(("k", "p", "known"), one_in(2, [(14, 0.1, 2), (10, 0.05, 3), (10, 0.3, 1)]))
 def test_value_averages_over_passive_people_at_the_larger_chance(k, p, known):
     bound = ValueThroughAbsence(theorem="histogram_value", k=k, p=p, known=known)
     chance, epsilon = 2 * p / (1 + p), 0.5
@@ -194,7 +194,9 @@ def test_value_averages_over_passive_people_at_the_larger_chance(k, p, known):
             for d, w in enumerate(law(known - c))
         )
         worst = max(worst, total)
-    assert bound.bracket(np.array([epsilon]))[1][0] == pytest.approx(worst, rel=1e-7)
+    certified = bound.bracket(np.array([epsilon]))[1][0]
+    # Beside one or two all sizes of a crowd are looked at, which tells less.
+    assert 0.8 * worst < certified < 0.96 * worst if known < 3 else certified == pytest.approx(worst, rel=1e-7)
 
 
 def exact_product(t, p, epsilon, atoms):

@@ -35,7 +35,7 @@ def test_the_numbers_are_those_of_certificates_and_of_the_noise(codes):
     certificate = pkdp.certify(pkdp.Histogram(noise=pkdp.GeometricNoise(0.9)), pkdp.AttackerModel())
     assert document["epsilon"] == certificate.worst_case.epsilon(1e-6)
     assert document["epsilon_each_level"] == pkdp.compose([certificate] * 3, None).worst_case.epsilon(1e-6)
-    assert document["epsilon_each_level"] == pytest.approx(2.7)
+    assert document["epsilon_each_level"] == pytest.approx(2.7, rel=2e-6)  # at a δ of 1e-6 it is a little less
     region = document["levels"][1]
     shared = pkdp.certify(pkdp.Histogram(noise=pkdp.GeometricNoise(0.3)), pkdp.AttackerModel())
     assert pkdp.compose([shared] * 3, None).worst_case.epsilon(0.0) == pytest.approx(0.9)

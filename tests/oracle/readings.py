@@ -82,9 +82,14 @@ def divergence(pair: Pair, function: Callable[[Any], Any], at_zero: float, growt
 
 
 def rho_at_least(pair: Pair, xi: float = 0.0) -> float:
-    """Return the largest ``(D_α - ξ)/α`` on a grid of orders."""
-    orders = [1.0 + 2.0 ** (step / 3.0) for step in range(-60, 40)]
-    return max(0.0, *((renyi(pair, order) - xi) / order for order in orders))
+    """Return the largest ``(D_α - ξ)/α`` on a grid of orders, which is finer beside its best one."""
+
+    def rate(step: float) -> float:
+        order = 1.0 + 2.0 ** (step / 3.0)
+        return (renyi(pair, order) - xi) / order
+
+    best = max(range(-60, 40), key=rate)
+    return max(0.0, *(rate(best + part / 8.0) for part in range(-8, 9)))
 
 
 def rates_of(losses: Sequence[float]) -> list[float]:

@@ -65,7 +65,7 @@ class SqliteDatabase:
             if not os.path.exists(self._file):
                 self._make_file(Path(os.path.realpath(self._file)))
         with self._errors:
-            # Short tries, so that `waiting` is called between them; see `_patiently`.
+            # Short tries, so that `waiting` is called between them; see `_pause`.
             seconds = min(database.WAIT_SECONDS, database.LOCK_SECONDS)
             self._connection = sqlite3.connect(
                 self._file, timeout=seconds, isolation_level=None, check_same_thread=False
@@ -206,16 +206,22 @@ class SqliteDatabase:
         return int(self._patiently(f"PRAGMA {name}")[0][0])
 
     def _patiently(self, sql: str, parameters: Mapping[str, Any] | tuple[()] = ()) -> list[tuple[Any, ...]]:
-        """Run a statement that may have to wait for another process; who waits can be told to stop."""
+        """Run a statement that may have to wait for another process."""
         deadline = time.monotonic() + database.LOCK_SECONDS
-        while True:
-            try:
-                return self._connection.execute(sql, parameters).fetchall()
-            except sqlite3.OperationalError as error:
-                if _primary(error) not in _LOCKED or time.monotonic() >= deadline:
-                    raise
-            database.waiting()
-            time.sleep(0.02)
+        while (rows := self._tried(sql, parameters, deadline=deadline)) is None:
+            _pause()
+        return rows
+
+    def _tried(
+        self, sql: str, parameters: Mapping[str, Any] | tuple[()] = (), *, deadline: float
+    ) -> list[tuple[Any, ...]] | None:
+        """Run a statement; None where another process holds the lock, until the deadline."""
+        try:
+            return self._connection.execute(sql, parameters).fetchall()
+        except sqlite3.OperationalError as error:
+            if _primary(error) not in _LOCKED or time.monotonic() >= deadline:
+                raise
+        return None
 
     @contextmanager
     def _begun(self, begin: str) -> Iterator[None]:
@@ -227,22 +233,12 @@ class SqliteDatabase:
                 if self._busy:
                     raise ArgumentError("a ledger cannot be changed from inside one of its own transactions.")
                 with self._errors:
-                    begun = self._tried(begin, last=time.monotonic() >= deadline)
+                    begun = self._tried(begin, deadline=deadline) is not None
                 if begun:
                     with self._ended():
                         yield
                     return
-            database.waiting()
-            time.sleep(0.02)
-
-    def _tried(self, begin: str, *, last: bool) -> bool:
-        try:
-            self._connection.execute(begin)
-        except sqlite3.OperationalError as error:
-            if last or _primary(error) not in _LOCKED:
-                raise
-            return False
-        return True
+            _pause()
 
     @contextmanager
     def _ended(self) -> Iterator[None]:
@@ -388,6 +384,12 @@ def _state(path: str) -> tuple[int, int] | None:
         return None
     status = os.stat(path)
     return status.st_size, status.st_mtime_ns
+
+
+def _pause() -> None:
+    """Wait a moment for another process; who waits can be told to stop."""
+    database.waiting()
+    time.sleep(0.02)
 
 
 def _primary(error: sqlite3.Error) -> int:

@@ -384,7 +384,7 @@ def _noised_below(options: Sequence[Choice], attacker: AttackerModel, goal: Goal
         threshold = guessed_threshold(mechanism.noise, 1, replace(goal, delta=0.1 * goal.delta))
         mechanism = replace(mechanism.of_found_cells(), release_threshold=threshold or 1)
     least = first_whole(
-        lambda k: goal.loss(replace(mechanism, k=k), attacker), goal.delta, exact.k, 2 * exact.k + 10, exact.k + 1
+        lambda k: goal.loss(replace(mechanism, k=k), attacker), goal.delta, exact.k, 3 * exact.k + 10, exact.k + 1
     )
     return None if least is None else replace(mechanism, k=least)
 

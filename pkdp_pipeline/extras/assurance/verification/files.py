@@ -101,10 +101,8 @@ def opened(path: str | os.PathLike[str], rows: int) -> Opened:
         document = read_json(text if inside is None else inside[0])
     except (ArgumentError, UnicodeError) as error:
         why = _why(error)
-        if Path(path).suffix.lower() in (".csv", ".xlsx"):
-            why = "a CSV file or workbook carries no certificate; verify the Parquet file of the same table."
-        elif content.startswith(b"# "):
-            why = "this page in Markdown carries none; verify the report of the same release in HTML or JSON."
+        if Path(path).suffix.lower() in (".csv", ".xlsx", ".md"):
+            why = "this file carries none; verify the table's Parquet file, or the same report in HTML or JSON."
         words = f"{name!r} is no release (Parquet), certificate (JSON) or report with its content: {why}"
         raise ArgumentError(words) from None
     schema = document.get("schema") if isinstance(document, dict) else None

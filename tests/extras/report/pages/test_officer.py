@@ -199,9 +199,10 @@ def test_verify_makes_the_pages_again(tmp_path, monkeypatch):
     assert "73 %" in text
     file.write_text(text.replace("73 %", "53 %", 1), encoding="utf-8")
     assert not verify(file).passed
-    file.write_text(render(clinic_report(), "md", "officer"), encoding="utf-8")
+    markdown = tmp_path / "officer.md"
+    markdown.write_text(render(clinic_report(), "md", "officer"), encoding="utf-8")
     with pytest.raises(ArgumentError, match="in HTML or JSON"):
-        verify(file)
+        verify(markdown)
     file.write_text(text.replace("for officer {", "{"), encoding="utf-8")
     assert not verify(file).passed
 

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NoReturn
 
 from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.codec import parsed
 from pkdp_pipeline.clock import now
 from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger.account import Account
@@ -507,8 +508,7 @@ def _read(events: Iterable[Event], *, contents: bool, look: Look | None) -> Iter
 
 def _check_head(event: Event) -> None:
     """Check that a certificate's head is where the release was charged."""
-    context = json.loads(str(event.certificate)).get("context")
-    head = context.get("head") if isinstance(context, dict) else None
+    head = (parsed(str(event.certificate)).get("context") or {}).get("head")
     if event.kind == "reserved" and head is not None and head != event.previous:
         _altered(f"the certificate of event {event.sequence} names another head than the one before it")
 

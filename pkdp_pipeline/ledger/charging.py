@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
 from pkdp_pipeline.certificates.certificate import Certificate
@@ -119,15 +120,10 @@ class Charging:
     def _reserved(self, revision: int) -> Reservation:
         # Write-ahead: the charge is committed before any data are read, so no crash can leave a release uncharged.
         certificate = self._offered(self.records.head())
-        charged = self.records.record(
-            "reserved",
-            self.key,
-            revision,
-            standing=json_text(self.standing.to_dict()),
-            certificate=certificate.to_json(),
-            terms=json_text(self.terms.to_dict()),
-        )
-        entry = self.records.read(charged.id)
+        text, standing, terms = certificate.to_json(), self.standing, self.terms
+        texts = {"standing": _text_of(standing), "certificate": text, "terms": _text_of(terms)}
+        row, event = self.records.record("reserved", self.key, revision, **texts)
+        entry = Entry(row, standing, terms, text, None, None, event.created_at, event.previous, event.hash)
         self._hold(entry)
         return Reservation(entry, certificate)
 
@@ -162,6 +158,12 @@ class Charging:
         certificate: ReleaseCertificate = (self.compute(offered) if callable(offered) else offered).written()
         allowed.check_told(certificate)
         return certificate
+
+
+# A day's releases are planned, then charged, under the same terms.
+@lru_cache(maxsize=256)
+def _text_of(value: Facts | Terms) -> str:
+    return json_text(value.to_dict())
 
 
 def name_others(records: Records, does: str = "starts in") -> None:
@@ -247,11 +249,11 @@ def check_recertified(
     terms : Terms
         The budgets the totals may not exceed.
     """
-    if entry.row.part == former.part:
+    new = entry.row.part != former.part and _is_new(records, entry.row, recorded)
+    if entry.row.part == former.part or not (new or terms.budgets):
         return None
     totals = LedgerTotals.read(records, recorded)
     totals.parts[former.part] = records.promise(former)  # `before` may be all that counts with it
-    new = _is_new(records, entry.row, recorded)
     return ChargeCheck(totals=totals, entry=entry, new=new, budgets=terms, former=former)
 
 

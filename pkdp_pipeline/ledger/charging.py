@@ -8,7 +8,6 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
 from pkdp_pipeline.certificates.certificate import Certificate
@@ -120,10 +119,10 @@ class Charging:
     def _reserved(self, revision: int) -> Reservation:
         # Write-ahead: the charge is committed before any data are read, so no crash can leave a release uncharged.
         certificate = self._offered(self.records.head())
-        text, standing, terms = certificate.to_json(), self.standing, self.terms
-        texts = {"standing": _text_of(standing), "certificate": text, "terms": _text_of(terms)}
+        facts, terms, text = self.standing, self.terms, certificate.to_json()
+        texts = {"standing": json_text(facts.to_dict()), "terms": json_text(terms.to_dict()), "certificate": text}
         row, event = self.records.record("reserved", self.key, revision, **texts)
-        entry = Entry(row, standing, terms, text, None, None, event.created_at, event.previous, event.hash)
+        entry = Entry(row, facts, terms, text, None, None, event.created_at, event.previous, event.hash)
         self._hold(entry)
         return Reservation(entry, certificate)
 
@@ -158,12 +157,6 @@ class Charging:
         certificate: ReleaseCertificate = (self.compute(offered) if callable(offered) else offered).written()
         allowed.check_told(certificate)
         return certificate
-
-
-# A day's releases are planned, then charged, under the same terms.
-@lru_cache(maxsize=256)
-def _text_of(value: Facts | Terms) -> str:
-    return json_text(value.to_dict())
 
 
 def name_others(records: Records, does: str = "starts in") -> None:

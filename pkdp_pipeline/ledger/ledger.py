@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pkdp_pipeline.certificates.release_certificate import Asked, read_target
 from pkdp_pipeline.errors import ArgumentError, TemporaryError
 from pkdp_pipeline.ledger.admission import Admission, least_admission
-from pkdp_pipeline.ledger.chain import GENESIS, Event, Terms, given
+from pkdp_pipeline.ledger.chain import GENESIS, Terms, given
 from pkdp_pipeline.ledger.charging import Charging, Outside, Run, check_recertified, name_others
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.records import Records, open_database, verify_chain
@@ -306,14 +305,12 @@ class Ledger:
                     "another run of the same request gave its reservation back meanwhile; nothing was published: "
                     "run again."
                 )
-            if state == "published":
-                return self.records.read(charged.sequence), True
-            row, event = self._record("published", charged, release_id=release_id, content=content)
-            stored = {name: getattr(event, name) for name in ("release_id", "content", "created_at", "hash")}
-            return replace(charged, row=row, **stored), False
+            if state == "reserved":
+                self._record("published", charged, release_id=release_id, content=content)
+            return self.records.read(charged.sequence), state == "published"
 
-    def _record(self, kind: str, entry: Entry, **fields: Any) -> tuple[Row, Event]:
-        return self.records.record(kind, entry.key, entry.revision, **fields)
+    def _record(self, kind: str, entry: Entry, **fields: Any) -> None:
+        self.records.record(kind, entry.key, entry.revision, **fields)
 
     def give_back(self, reservation: Reservation) -> bool:
         """Take back the charge of a release that was not published, and never will be.

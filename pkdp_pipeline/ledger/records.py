@@ -63,20 +63,17 @@ class Records:
         self._unreadable: tuple[int, frozenset[str]] = (0, frozenset())
         # By the span whose component is enough, None: all; each as it was when this was the last event.
         self.accounts: dict[Span | None, tuple[tuple[int, int, str], Account]] = {}
-        self._name = dataset
-        self._settle()
+        self._name, self._settled = dataset, False
+        self._name = self.dataset
 
     @property
     def dataset(self) -> str:
         """The data set's name, in the spelling the ledger keeps."""
         # While it has no releases, another process may bring another spelling of its name in.
         if not self._settled:
-            self._settle()
+            known = self._spelled()
+            self._name, self._settled = known or self._name, known is not None
         return self._name
-
-    def _settle(self) -> None:
-        known = self._spelled()
-        self._name, self._settled = known or self._name, known is not None
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -320,16 +317,13 @@ class Records:
         return account
 
     def _follow(self, event: Event, row: Row) -> None:
-        """Bring the accounts that were read past an event; what does not follow easily is read anew."""
-        charged, followed = row._replace(**_UNREAD), {}
-        for span, ((_, *end), account) in self.accounts.items():
+        """Bring the accounts that were read past an event; what is given back, or elsewhere, is read anew."""
+        charged, now = row._replace(**_UNREAD), (event.sequence, event.position, event.hash)
+        known, self.accounts = self.accounts, {}
+        for span, ((_, *end), account) in known.items():
             if end == [event.position - 1, event.previous] and span in (None, row.span) and event.kind != "given_back":
-                if event.kind == "reserved":
-                    account = account.plus(charged)
-                elif event.kind == "recertified":
-                    account = Account(charged if other.id == row.id else other for other in account.rows)
-                followed[span] = (event.sequence, event.position, event.hash), account
-        self.accounts = followed
+                rows = () if event.kind == "published" else (*account.without(row.id).rows, charged)
+                self.accounts[span] = now, Account(sorted(rows, key=lambda other: other.id)) if rows else account
 
     def _read_account(self, beside: Row | None) -> Account:
         first, last = (None, None) if beside is None else (beside.first_day, beside.last_day)

@@ -291,16 +291,13 @@ def _recompute(sealed: Sealed, recomputed: dict[bytes, ReleaseCertificate]) -> N
     own = {name: value for name, value in document.items() if name not in ("context", "sentence")}
     # Equal bytes of this form have equal values of equal types: 1, 1.0 and true differ. Version 2 shares no objects.
     same = marshal.dumps([context is None, own], 2)
-    known = recomputed.get(same)
-    if known is None:
-        certificate = release_certificate(sealed.text)
-    else:
-        certificate = replace(known, context=None if context is None else Context.from_dict(context))
-    sealed.cells.check(certificate)
-    if known is None:
+    if same not in recomputed:
+        recomputed[same] = certificate = release_certificate(sealed.text)
+        sealed.cells.check(certificate)
         certificate.verify(any_version=True)
-        recomputed[same] = certificate
         return
+    certificate = replace(recomputed[same], context=None if context is None else Context.from_dict(context))
+    sealed.cells.check(certificate)
     words = differences("", document["sentence"], certificate.sentence()) if is_ours(document) else ()
     if words or context != (certificate.context and certificate.context.to_dict()):
         raise ArgumentError("its certificate's sentence is not what its facts give: the certificate was altered.")

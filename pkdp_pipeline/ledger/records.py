@@ -317,13 +317,14 @@ class Records:
         return account
 
     def _follow(self, event: Event, row: Row) -> None:
-        """Bring the accounts that were read past an event; what is given back, or elsewhere, is read anew."""
-        charged, now = row._replace(**_UNREAD), (event.sequence, event.position, event.hash)
-        known, self.accounts = self.accounts, {}
+        """Bring the accounts that were read past a charge or a publication; after anything else they are read anew."""
+        now, known, self.accounts = (event.sequence, event.position, event.hash), self.accounts, {}
         for span, ((_, *end), account) in known.items():
-            if end == [event.position - 1, event.previous] and span in (None, row.span) and event.kind != "given_back":
-                rows = () if event.kind == "published" else (*account.without(row.id).rows, charged)
-                self.accounts[span] = now, Account(sorted(rows, key=lambda other: other.id)) if rows else account
+            if end == [event.position - 1, event.previous] and span in (None, row.span):
+                if event.kind == "reserved":
+                    self.accounts[span] = now, account.plus(row._replace(**_UNREAD))
+                elif event.kind == "published":
+                    self.accounts[span] = now, account
 
     def _read_account(self, beside: Row | None) -> Account:
         first, last = (None, None) if beside is None else (beside.first_day, beside.last_day)

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import product
 from typing import Any, Literal
 
@@ -33,10 +34,14 @@ def is_ours(document: Mapping[str, Any]) -> bool:
     return bool(document.get("library") == LIBRARY)
 
 
-def parsed(text: str) -> dict[str, Any]:
+# A ledger asks for what a certificate follows from, for its head and for its numbers; nobody changes a document.
+_loaded = lru_cache(maxsize=16)(json.loads)
+
+
+def parsed(text: str) -> Mapping[str, Any]:
     """Return the document of a certificate's JSON text, or raise `ArgumentError` where its shape is wrong."""
     try:
-        document = json.loads(text)
+        document = _loaded(text)
     except (TypeError, ValueError, RecursionError):
         raise ArgumentError("a certificate must be JSON text as written by Certificate.to_json.") from None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:

@@ -269,9 +269,12 @@ class ReleaseCertificate(Certificate):
         return {**_document_of(replace(self, context=None)), **own}
 
     def draft(self) -> ReleaseCertificate:
-        """Return the same certificate with a text that says what it is about, and no numbers, which take long."""
-        about = {"library": {}, **self._subject(), "protects": self.protects, "caveats": [], "grid": []}
-        return replace(self)._with_text(json.dumps({"schema": SCHEMA, **about}))
+        """Return the certificate of no publication, whose text says what it is about, without numbers: they take long.
+
+        The texts of a day's drafts are those of the day before.
+        """
+        bare = replace(self, context=None)
+        return bare._with_text(_draft_of(bare))
 
     def _subject(self) -> dict[str, Any]:
         return {
@@ -358,6 +361,12 @@ def _remembered(partial: tuple[Applied, ...], worst: Any, epsilons: tuple[float,
 @functools.lru_cache(maxsize=64)
 def _document_of(certificate: ReleaseCertificate) -> dict[str, Any]:
     return certificate._document()
+
+
+@functools.lru_cache(maxsize=64)
+def _draft_of(bare: ReleaseCertificate) -> str:
+    about = {"library": {}, **bare._subject(), "protects": bare.protects, "caveats": [], "grid": []}
+    return json.dumps({"schema": SCHEMA, **about})
 
 
 def _certificate_from_document(document: Mapping[str, Any]) -> ReleaseCertificate:

@@ -119,15 +119,10 @@ class Charging:
     def _reserved(self, revision: int) -> Reservation:
         # Write-ahead: the charge is committed before any data are read, so no crash can leave a release uncharged.
         certificate = self._offered(self.records.head())
-        charged = self.records.record(
-            "reserved",
-            self.key,
-            revision,
-            standing=json_text(self.standing.to_dict()),
-            certificate=certificate.to_json(),
-            terms=json_text(self.terms.to_dict()),
-        )
-        entry = self.records.read(charged.id)
+        facts, terms, text = self.standing, self.terms, certificate.to_json()
+        texts = {"standing": json_text(facts.to_dict()), "terms": json_text(terms.to_dict()), "certificate": text}
+        row, event = self.records.record("reserved", self.key, revision, **texts)
+        entry = Entry(row, facts, terms, text, None, None, event.created_at, event.previous, event.hash)
         self._hold(entry)
         return Reservation(entry, certificate)
 
@@ -247,11 +242,11 @@ def check_recertified(
     terms : Terms
         The budgets the totals may not exceed.
     """
-    if entry.row.part == former.part:
+    new = entry.row.part != former.part and _is_new(records, entry.row, recorded)
+    if entry.row.part == former.part or not (new or terms.budgets):
         return None
     totals = LedgerTotals.read(records, recorded)
     totals.parts[former.part] = records.promise(former)  # `before` may be all that counts with it
-    new = _is_new(records, entry.row, recorded)
     return ChargeCheck(totals=totals, entry=entry, new=new, budgets=terms, former=former)
 
 

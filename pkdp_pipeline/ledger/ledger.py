@@ -309,8 +309,8 @@ class Ledger:
                 self._record("published", charged, release_id=release_id, content=content)
             return self.records.read(charged.sequence), state == "published"
 
-    def _record(self, kind: str, entry: Entry, **fields: Any) -> Row:
-        return self.records.record(kind, entry.key, entry.revision, **fields)
+    def _record(self, kind: str, entry: Entry, **fields: Any) -> None:
+        self.records.record(kind, entry.key, entry.revision, **fields)
 
     def give_back(self, reservation: Reservation) -> bool:
         """Take back the charge of a release that was not published, and never will be.

@@ -144,7 +144,9 @@ def charging_together(ledger: Ledger) -> Iterator[Ledger]:
         inside = Ledger(database, dataset=ledger.dataset, budget=list(terms.budgets), evidence=list(terms.evidence))
         inside.target = ledger.target
         inside.records.parts = ledger.records.parts  # named by what they hold, so what is read stays true
+        inside.records.accounts = ledger.records.accounts
         yield inside
+        ledger.records.accounts = inside.records.accounts
 
 
 @contextmanager

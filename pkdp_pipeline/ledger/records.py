@@ -13,12 +13,13 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NoReturn
 
 from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.codec import parsed
 from pkdp_pipeline.clock import now
 from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger.account import Account
 from pkdp_pipeline.ledger.chain import FIELDS, GENESIS, Event, Terms, checked, event_hash
 from pkdp_pipeline.ledger.database import Database, is_misspelt_address
-from pkdp_pipeline.ledger.rows import Entry, Row, after, facts_of, part_key, promise_of, replayed
+from pkdp_pipeline.ledger.rows import Entry, Row, Span, after, facts_of, part_key, promise_of, replayed
 from pkdp_pipeline.ledger.sealed import Sealed, opened
 from pkdp_pipeline.model.context import Facts
 from pkdp_pipeline.model.mechanisms import Mechanism
@@ -37,6 +38,7 @@ _STORE = (
 _ENTRY = f"SELECT {_NAMES} FROM entry WHERE dataset = :dataset AND "
 _CHARGED = f"{_ENTRY}state <> 'given_back'"
 _COUNTED = Row._fields[: Row._fields.index("part") + 1]
+_UNREAD = {name: Row._field_defaults[name] for name in Row._fields[len(_COUNTED) :]}
 _EVENT = ", ".join(Event.__dataclass_fields__)
 _FULL = f"""
     SELECT {", ".join(f"e.{name}" for name in Row._fields)}, r.standing, r.terms, {{}},
@@ -59,9 +61,10 @@ class Records:
         self.database, self.parts = database, Parts(self)
         self._anew: tuple[tuple[int, str], dict[tuple[str, int], list[int]]] = (0, GENESIS), {}
         self._unreadable: tuple[int, frozenset[str]] = (0, frozenset())
-        self._account: tuple[object, Account | None] = (None, None)
+        # By the span whose component is enough, None: all; each as it was when this was the last event.
+        self.accounts: dict[Span | None, tuple[tuple[int, int, str], Account]] = {}
         self._name, self._settled = dataset, False
-        self._name = self._spelled() or dataset
+        self._name = self.dataset
 
     @property
     def dataset(self) -> str:
@@ -106,6 +109,8 @@ class Records:
 
         A key may have been made with the spelling asked for, so where another one is known that is an error, once.
         """
+        if self._settled:
+            return False
         name, known = self._name, self._spelled()
         if known is None:
             self.database.execute(
@@ -249,12 +254,13 @@ class Records:
 
     # entries
 
-    def record(self, kind: str, key: str, revision: int, **fields: Any) -> Row:
+    def record(self, kind: str, key: str, revision: int, **fields: Any) -> tuple[Row, Event]:
         """Append an event to the chain, and store what it makes of its reservation; see `append`."""
         event = self.append(kind=kind, key=key, revision=revision, **fields)
         row = after(self.charged(key, revision), event, self.certificates)
         self.execute(_STORE, **row._asdict())
-        return row
+        self._follow(event, row)
+        return row, event
 
     def copy(self, event: Event) -> None:
         """Record an event of another ledger; its hash is the same at the same place in the chain."""
@@ -301,13 +307,24 @@ class Records:
         the ledger.
         """
         # The end of the chain determines it: a charge that is tried again, or waits for a sum, reads it once.
-        state = beside and beside.span, *self._last_event()
-        known, account = self._account
-        if account is None or known != state:
+        span, end = beside and beside.span, self._last_event()
+        state, account = self.accounts.get(span, (None, None))
+        if account is None or state != end:
             account = self._read_account(beside)
-            if state[1:] == self._last_event():
-                self._account = state, account
+            if end == self._last_event():
+                self.accounts = {key: kept for key, kept in self.accounts.items() if key is None}
+                self.accounts[span] = end, account
         return account
+
+    def _follow(self, event: Event, row: Row) -> None:
+        """Bring the accounts that were read past a charge or a publication; after anything else they are read anew."""
+        now, known, self.accounts = (event.sequence, event.position, event.hash), self.accounts, {}
+        for span, ((_, *end), account) in known.items():
+            if end == [event.position - 1, event.previous] and span in (None, row.span):
+                if event.kind == "reserved":
+                    self.accounts[span] = now, account.plus(row._replace(**_UNREAD))
+                elif event.kind == "published":
+                    self.accounts[span] = now, account
 
     def _read_account(self, beside: Row | None) -> Account:
         first, last = (None, None) if beside is None else (beside.first_day, beside.last_day)
@@ -507,8 +524,7 @@ def _read(events: Iterable[Event], *, contents: bool, look: Look | None) -> Iter
 
 def _check_head(event: Event) -> None:
     """Check that a certificate's head is where the release was charged."""
-    context = json.loads(str(event.certificate)).get("context")
-    head = context.get("head") if isinstance(context, dict) else None
+    head = (parsed(str(event.certificate)).get("context") or {}).get("head")
     if event.kind == "reserved" and head is not None and head != event.previous:
         _altered(f"the certificate of event {event.sequence} names another head than the one before it")
 

@@ -121,6 +121,7 @@ def _covers(description: str, other: str) -> bool:
 
 
 State = Literal["reserved", "published", "given_back"]
+Span = tuple[int | None, int | None, str | None]
 
 
 def unit_text(unit: Sequence[str]) -> str:
@@ -165,7 +166,7 @@ class Row(NamedTuple):
         return cls(unit, kind, first, last, label, standing.table, int(total_is_known), **stored)
 
     @property
-    def span(self) -> tuple[int | None, int | None, str | None]:
+    def span(self) -> Span:
         """When it is about: days as ordinals, or a folded label."""
         return self.first_day, self.last_day, self.label
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pkdp_pipeline.certificates.codec import parsed
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import beside_groups
 from pkdp_pipeline.model.display import least_shown
@@ -429,7 +430,7 @@ def _arrow_content(content: bytes, rows: int | None) -> tuple[pa.Table, dict[byt
         return table, metadata
     try:
         named = set(map(str, table.column(PERIOD_COLUMN).to_pylist()))
-        if named <= {_period(metadata[CERTIFICATE_KEY])}:
+        if named <= {_period(metadata[CERTIFICATE_KEY].decode())}:
             return table.drop_columns([PERIOD_COLUMN]), metadata
     except (KeyError, TypeError, ValueError):
         pass
@@ -469,8 +470,8 @@ def has_period_column(metadata: Mapping[bytes, bytes]) -> bool:
         return False
 
 
-def _period(certificate_json: str | bytes) -> str:
-    return str(json.loads(certificate_json)["context"]["period"])
+def _period(certificate_json: str) -> str:
+    return str(parsed(certificate_json)["context"]["period"])
 
 
 def check_table(table: pd.DataFrame, certificate: ReleaseCertificate) -> None:

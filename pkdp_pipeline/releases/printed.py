@@ -5,13 +5,13 @@ Explaining: what a release would be, before anything is read, charged or publish
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.codec import parsed
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import (
     ArgumentError,
@@ -217,8 +217,8 @@ def following(
 def following_beside(release: Release, beside: Sequence[Release]) -> Following:
     """Return `following` of a release's table beside others of the same run."""
 
-    def described(each: Release) -> tuple[PublishedTable, dict[str, Any]]:
-        return published_table(each, len(each.sealed.rows)), json.loads(each.certificate.to_json())
+    def described(each: Release) -> tuple[PublishedTable, Mapping[str, Any]]:
+        return published_table(each, len(each.sealed.rows)), parsed(each.certificate.to_json())
 
     # One by one: the others are read only where a count is suppressed.
     return following(*described(release), map(described, beside))

@@ -69,7 +69,7 @@ class Book:
         return entry
 
     def _record(self, kind, key, **fields):
-        return self.records.record(kind, key, 1, **fields)
+        return self.records.record(kind, key, 1, **fields)[0]
 
     def remove(self, entry):
         """Give a release back, unless it was certified again, and so published."""

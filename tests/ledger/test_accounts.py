@@ -18,6 +18,7 @@ from pkdp_pipeline.ledger import Period, check_differencing
 from pkdp_pipeline.ledger.admission import Admission
 from pkdp_pipeline.ledger.admission import admit as admit_to
 from pkdp_pipeline.ledger.chain import GENESIS, Budget, Terms
+from pkdp_pipeline.ledger.records import Records
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import (
     BoundedDependence,
@@ -222,6 +223,17 @@ def test_a_release_certified_again_counts_with_its_newest_certificate():
     book.verify()
 
 
+def test_of_a_kind_that_is_there_a_release_certified_again_asks_nothing_of_the_others():
+    book = Book(Terms(evidence=(OneDayProtected(),)))
+    first, second = (book.add(Histogram(k=50), day) for day in ("2013-01-01", "2013-01-02"))
+    stronger = AttackerModel(p_max=0.2, p_min=0.2, unknown=2000)
+    book.recertify(first, stronger)
+    assert None in book.records.accounts
+    book.records = Records(book.database, book.dataset)
+    book.recertify(second, stronger)
+    assert None not in book.records.accounts
+
+
 def test_several_units_are_never_added_up():
     book = Book()
     book.add(NOISED_COUNT, "2013-01-01")
@@ -390,6 +402,9 @@ def test_any_sequence_leaves_the_state_that_a_rebuild_gives(steps):
                 book.remove(entry)
             else:
                 book.recertify(entry, AttackerModel(p_max=0.3, p_min=0.3, unknown=100 + rest[0] % 3))
+        for beside in (None, *map(book.records.row, sorted(book.kept)[-1:])):
+            anew = Records(book.database, book.dataset).account(beside)
+            assert set(book.records.account(beside).rows) == set(anew.rows)
     book.verify()
     groups = sorted(sorted(entry.id for entry in group) for group in book.components())
     assert groups == connected({number: kept.standing for number, kept in book.kept.items()})

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import functools
 import json
+import marshal
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.certificates.codec import differences, is_ours
+from pkdp_pipeline.certificates.codec import differences, is_ours, parsed
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, release_certificate
 from pkdp_pipeline.errors import ArgumentError, LedgerError, NoEvidenceError
 from pkdp_pipeline.extras.assurance.verification.attacking import Effort, attack_claims
@@ -36,6 +37,7 @@ from pkdp_pipeline.ledger.history import number_of, term_changes
 from pkdp_pipeline.ledger.reading import open_for_reading
 from pkdp_pipeline.ledger.records import verify_chain
 from pkdp_pipeline.ledger.sealed import MAX_ROWS, Sealed, has_period_column, release_id
+from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.wording import rounded_up, whole_number
 from pkdp_pipeline.plugins import view
 from pkdp_pipeline.releases.publish import derived_release
@@ -234,7 +236,7 @@ def check(ledger: Ledger, *, head: str | None) -> Checked:
             "release names it. Give the head that verify printed, or one that a later release or a run names."
         )
     last, head_position, unreadable = None, None, []
-    kinds, recomputed = Counter[str](), set[str]()
+    kinds, recomputed = Counter[str](), dict[bytes, ReleaseCertificate]()
 
     def look(event: Event, sealed: Sealed | None) -> None:
         nonlocal last, head_position
@@ -278,22 +280,24 @@ def check(ledger: Ledger, *, head: str | None) -> Checked:
     return Checked(events=events, head=last or ledger.head(), head_position=head_position, remarks=tuple(remarks))
 
 
-def _recompute(sealed: Sealed, recomputed: set[str]) -> None:
+def _recompute(sealed: Sealed, recomputed: dict[bytes, ReleaseCertificate]) -> None:
     """Verify one release; where only the publication differs from one before, compare its facts and its sentence alone.
 
     A year of equal releases has one set of numbers: they are recomputed once. Every release's facts, limits and table
     are its own.
     """
-    certificate = release_certificate(sealed.text)
-    sealed.cells.check(certificate)
-    document = json.loads(certificate.to_json())
+    document = parsed(sealed.text)
     context = document["context"]
     own = {name: value for name, value in document.items() if name not in ("context", "sentence")}
-    same = json.dumps([context is None, own], sort_keys=True)
+    # Equal bytes of this form have equal values of equal types: 1, 1.0 and true differ. Version 2 shares no objects.
+    same = marshal.dumps([context is None, own], 2)
     if same not in recomputed:
+        recomputed[same] = certificate = release_certificate(sealed.text)
+        sealed.cells.check(certificate)
         certificate.verify(any_version=True)
-        recomputed.add(same)
         return
+    certificate = replace(recomputed[same], context=None if context is None else Context.from_dict(context))
+    sealed.cells.check(certificate)
     words = differences("", document["sentence"], certificate.sentence()) if is_ours(document) else ()
     if words or context != (certificate.context and certificate.context.to_dict()):
         raise ArgumentError("its certificate's sentence is not what its facts give: the certificate was altered.")

@@ -147,9 +147,8 @@ def _sampled(
     if isinstance(base, str):
         return base
     bound = kind(theorem=theorem, base=base, sampled=attacker.sampled)
-    complement = getattr(mechanism, "k_complement", None) is not None
     behind = isinstance(base, Thresholding) and mechanism.noise is not None
-    return Applied(bound=bound, attack=None if complement or behind else bound)
+    return Applied(bound=bound, attack=None if behind else bound)
 
 
 def _base(theorem: str, mechanism: Mechanism, attacker: AttackerModel, sampled: float) -> Bound | str:
@@ -157,6 +156,8 @@ def _base(theorem: str, mechanism: Mechanism, attacker: AttackerModel, sampled: 
     k, noise, known = mechanism.k, mechanism.noise, attacker.known
     if cells_per_unit(mechanism) > 1:
         return "what a person's several cells tell together is not certified of a sample: count her in one cell"
+    if getattr(mechanism, "k_complement", None) is not None:
+        return "k_complement takes as public how many people are in the data, which tells who was drawn: leave it out"
     if k is None and noise is None:
         return "an exact count shows that somebody was drawn, whoever she is: give k, or noise"
     if k is None and noise is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -191,6 +192,19 @@ def test_draws_add_up_and_nothing_else_adds_them() -> None:
 def test_sampled_excludes_what_is_about_people(field: str) -> None:
     with pytest.raises(pkdp.ArgumentError, match=field):
         pkdp.AttackerModel(sampled=0.1, **{field: 1})
+
+
+def test_somebody_who_alone_is_not_counted_is_told_by_k_complement() -> None:
+    share, people = Fraction(1, 10), 300
+    mechanism, attacker = pkdp.Count(k=8, k_complement=1), pkdp.AttackerModel(sampled=0.1)
+    # Published where at least 8 of 300 are drawn who satisfy the predicate, and the target, who alone does not, is.
+    attained = share * (1 - sum(drawn([share] * people)[:8]))
+    assert attained > Fraction(99, 1000)
+    noised = pkdp.GeometricNoise(1.0)
+    for refused in (mechanism, replace(mechanism, noise=noised), replace(mechanism, k=None, noise=noised)):
+        with pytest.raises(pkdp.NotCertifiableError, match="tells who was drawn"):
+            pkdp.certify(refused, attacker)
+    assert pkdp.certify(pkdp.Count(k=8), attacker).delta(1.0) < attained
 
 
 def test_it_is_written_and_read_again() -> None:

@@ -214,6 +214,8 @@ def test_it_is_written_and_read_again() -> None:
     np.testing.assert_array_equal(again.delta(np.array([0.1, 1.0])), certificate.delta(np.array([0.1, 1.0])))
     with pytest.raises(pkdp.NotCertifiableError, match="somebody was drawn"):
         pkdp.certify(pkdp.Histogram(), pkdp.AttackerModel(sampled=0.1))
+    with pytest.raises(pkdp.NotCertifiableError, match="count her in one cell"):
+        pkdp.certify(pkdp.Histogram(k=8, cells_per_unit=2), pkdp.AttackerModel(sampled=0.1))
     with pytest.raises(pkdp.NotCertifiableError, match="cross the threshold"):
         pkdp.certify(pkdp.Histogram(k=3), pkdp.AttackerModel(sampled=0.1, known=2))
 

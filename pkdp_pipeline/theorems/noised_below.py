@@ -132,6 +132,9 @@ _MIN_P = 1e-9
 _MIN_NOISE = 1e-4
 """Of a smaller ε0 only the chord is certified below it."""
 
+_MAX_K = 2**20
+"""Of a larger k, too: laws of so many counts do not fit."""
+
 _NEGLIGIBLE_CHANCE = 1e-18
 """Numbers of known people that are less likely are counted as if they told all."""
 
@@ -307,7 +310,7 @@ class NoisedBelow(Threshold):
     @property
     def _searched(self) -> bool:
         """Whether all numbers of people are looked at below ε0."""
-        return self.looks == 1 and self.noise >= _MIN_NOISE and self.p < 1.0 and self._least > 1
+        return self.looks == 1 and self.noise >= _MIN_NOISE and self.p < 1.0 and 1 < self._least <= _MAX_K
 
     @property
     def _coins(self) -> Coins:

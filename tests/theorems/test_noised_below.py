@@ -266,6 +266,12 @@ def test_tiny_chances_promise_what_small_ones_do(more: dict[str, Any]) -> None:
         assert tiny.delta(epsilon) <= small.delta(epsilon) * (1 + 1e-9)
 
 
+def test_a_threshold_beyond_all_people_is_certified_without_a_search() -> None:
+    mechanism = pkdp.Count(k=10**10, noise=pkdp.GeometricNoise(1.0), below="noise")
+    certificate = pkdp.certify(mechanism, pkdp.AttackerModel(p_max=0.999))
+    assert certificate.delta(0.5) <= (math.e - math.exp(0.5)) / (math.e - 1.0) * (1 + 1e-9)
+
+
 def test_only_theorem_i_and_exact_counts_say_anything_of_it() -> None:
     mechanism = pkdp.Histogram(k=30, noise=pkdp.GeometricNoise(1.0), below="noise")
     certificate = pkdp.certify(mechanism, pkdp.AttackerModel(p_max=0.1))

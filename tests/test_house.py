@@ -124,13 +124,15 @@ LINES = {
     # Theorem D's blocks end, in each order, where noise alone tells little: up to half of its time at k = 1000 (35);
     # ratios that are not known are infinite there, and rates of nearly equal chances in order (11).
     # Beside one or two people merely known all sizes of a crowd are looked at, and δ falls by a third (28).
-    "theorems": 5_891,
+    # Where small counts are noised, a tiny p is one that is searched, and a k beyond all people ends no search (1).
+    "theorems": 5_892,
     # Sums: what their totals do not hide (5), and a move between two of them (7). Theorems are imported from where they
     # lie, without a face (3 here, 1 in certificates; 19 less there).
     # A year of different releases takes half its time: pairs go onto the grid in batches and in both orders (56), sizes
     # of transforms follow from the values that are needed anyway (25), and the search begins where it ends (9).
     # Equal releases that depend on one another are added up from the bounds of one (3).
-    "composition": 2_058,
+    # Several cells of a sample are refused with the reason (1).
+    "composition": 2_059,
     # Sums in words, and the nearest noise for them (37); words of a sum without cells (16).
     # Where everybody is in one cell rule 10 is not asked (2).
     # 950 would take advice of choices that can be certified (222), stronger attackers (133), which three extras share,
@@ -167,10 +169,10 @@ LINES = {
     # count of units of text takes 1.2 to 1.6 times a plain one, where it took 2.7 (98). Its arguments are constants, so
     # that no variable of a session says what is read (4), and nothing else has the name of its reader (4). A statement
     # says itself whether its functions are DuckDB's own, in 1 ms where two listings took 41 (34).
-    # that no variable of a session says what is read (4), and nothing else has the name of its reader (4).
+    # Functions have their full names, for which no macro stands (3).
     # PostgreSQL finds spaces around names in a seventh of the time, by code points; Polars by one pattern, or in the
     # dictionary that it draws from (22).
-    "engines": 2_649,
+    "engines": 2_652,
     # Marks and displayed numbers in the public table; estimates, weighted totals; what totals tell together (49).
     # Sums: a question with parameters of its own (40), means with their intervals (80), words (35). Weights (11).
     # The accessor of Polars (6), a release as a stream of Arrow (2), and the log of all that is published (30).

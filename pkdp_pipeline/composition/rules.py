@@ -288,10 +288,13 @@ def bounds_of(
         if isinstance(applied, Applied):
             partial += _of_all(key, cells, table, applied)
         else:
-            obstacles.append(applied or surviving.obstacle or "")
+            obstacles.append(applied or surviving.obstacle or (_OF_A_SAMPLE if attacker.sampled is not None else ""))
     depended = declared if table is not None and partial else applicable.cells
     obstacles = list(filter(None, dict.fromkeys(obstacles)))
     return replace(applicable, partial=tuple(partial), obstacles=tuple(obstacles), cells=depended)
+
+
+_OF_A_SAMPLE = "what a person's several cells tell together is not certified of a sample: count her in one cell"
 
 
 def _of_all(theorem: str, cells: int, table: int | None, applied: Applied) -> list[Applied]:

@@ -161,6 +161,15 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+#: A text or a quoted name in SQL, or a call as it is written here, in small letters; two of these are no functions.
+_CALLS = re.compile(r"""'[^']*'|"[^"]*"|(?<![\w.])(?!coalesce\(|grouping\()([a-z]\w*)\(""")
+
+
+def built_in(sql: str) -> str:
+    """Return SQL of ours with the full names of the functions that it calls, where no macro of a connection can be."""
+    return _CALLS.sub(lambda call: f"system.main.{call[0]}" if call[1] else call[0], sql)
+
+
 def matched(text: str, pattern: str) -> str:
     """Return SQL for whether a text matches a LIKE pattern in its one spelling."""
     # DuckDB takes long for LIKE with % and _, and cannot be interrupted in it; a regular expression is read once.
@@ -280,10 +289,10 @@ class Rows:
         """Return what these steps make of the rows as an Arrow table; DuckDB plans it in less time than a statement."""
 
         def answer() -> Any:
-            relation: Any = self.relation if self.condition == "true" else self.relation.filter(self.condition)
-            relation = relation.project(", ".join(self.selected))
-            for method, *texts in steps:
-                relation = getattr(relation, method)(*texts)
+            relation: Any = self.relation
+            for method, *texts in [("filter", self.condition), ("project", ", ".join(self.selected)), *steps]:
+                if texts != ["true"]:
+                    relation = getattr(relation, method)(*map(built_in, texts))
             return relation.to_arrow_table()
 
         return guarded(answer)
@@ -312,7 +321,7 @@ class Rows:
         source = f"pkdp_source_{secrets.token_hex(8)}"
         rows = f"SELECT {', '.join(self.selected)} FROM {source} WHERE {self.condition}"
         verb = "EXPLAIN (FORMAT JSON) " if explain else ""
-        query = f"{verb}WITH pkdp_rows AS NOT MATERIALIZED ({rows}) {statement}"
+        query = built_in(f"{verb}WITH pkdp_rows AS NOT MATERIALIZED ({rows}) {statement}")
         try:
             yield lambda: self.relation.query(source, query)
         finally:
@@ -340,7 +349,7 @@ class Rows:
 
     def _kinds(self) -> dict[str, str]:
         """Return the SQL types of the columns."""
-        rows = guarded(lambda: self.relation.project(", ".join(self.selected)))
+        rows = guarded(lambda: self.relation.project(built_in(", ".join(self.selected))))
         return dict(zip(rows.columns, map(str, rows.types), strict=True))
 
     def cells_by_code(self, question: Selection, doubts: Doubts = NO_DOUBTS) -> tuple[Any, Units]:

@@ -86,7 +86,7 @@ def _largest_left(
 ) -> Array:
     """Return at or above the largest ``F(m, D)`` with D from `least` to k - 1, for m from `low` to `high`."""
     odds = p / (1.0 - p)
-    ends = np.stack([np.clip(math.floor((k - 1) / p), low, high), high])
+    ends = np.stack([np.clip(np.floor((k - 1) / p), low, high), high])
     (peaks, tops), budgets = _density(k - 1, p, ends)
     # Larger D add less than is enough, or are bounded by the first of them.
     reach = math.log(max(1.0, float(peaks.max()) / max(enough, 1e-290))) / epsilon + 2.0
@@ -131,6 +131,9 @@ _MIN_P = 1e-9
 
 _MIN_NOISE = 1e-4
 """Of a smaller ε0 only the chord is certified below it."""
+
+_MAX_K = 2**20
+"""Of a larger k, too: laws of so many counts do not fit."""
 
 _NEGLIGIBLE_CHANCE = 1e-18
 """Numbers of known people that are less likely are counted as if they told all."""
@@ -285,11 +288,12 @@ class NoisedBelow(Threshold):
         alone = self.known == 0 or self.active
         if enough >= 1.0 or (self._least <= 1 and alone) or self.p in (0.0, 1.0):
             return 0.0 if self.p == 0.0 else enough
+        p = max(self.p, _MIN_P)
         if alone:
-            return left_bound((1.0,), (self._least,), self.p, self.cap, epsilon, enough)
-        chances = binomial_weights(self.known, self.p, 0, self.known)
+            return left_bound((1.0,), (self._least,), p, self.cap, epsilon, enough)
+        chances = binomial_weights(self.known, p, 0, self.known)
         thresholds = tuple(self.k - known for known in range(self.known + 1))
-        return left_bound(tuple(chances.tolist()), thresholds, self.p, self.cap, epsilon, enough)
+        return left_bound(tuple(chances.tolist()), thresholds, p, self.cap, epsilon, enough)
 
     def _below_noise(self, epsilons: Array, attained: float, certified: float) -> tuple[Array, Array]:
         """Return the bracket below `from_epsilon`, where it is (attained, certified)."""
@@ -306,7 +310,7 @@ class NoisedBelow(Threshold):
     @property
     def _searched(self) -> bool:
         """Whether all numbers of people are looked at below ε0."""
-        return self.looks == 1 and self.noise >= _MIN_NOISE and self.p < 1.0 and self._least > 1
+        return self.looks == 1 and self.noise >= _MIN_NOISE and self.p < 1.0 and 1 < self._least <= _MAX_K
 
     @property
     def _coins(self) -> Coins:

@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Protects, cells_per_unit, noised_below
+from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, Protects, noised_below
 from pkdp_pipeline.model.wording import ELSEWHERE, Protection
 from pkdp_pipeline.theorems import words
 from pkdp_pipeline.theorems.bound import Applied, Bound, Derived, Theorem
@@ -147,16 +147,15 @@ def _sampled(
     if isinstance(base, str):
         return base
     bound = kind(theorem=theorem, base=base, sampled=attacker.sampled)
-    complement = getattr(mechanism, "k_complement", None) is not None
     behind = isinstance(base, Thresholding) and mechanism.noise is not None
-    return Applied(bound=bound, attack=None if complement or behind else bound)
+    return Applied(bound=bound, attack=None if behind else bound)
 
 
 def _base(theorem: str, mechanism: Mechanism, attacker: AttackerModel, sampled: float) -> Bound | str:
     """Return the bound against somebody who sees others drawn with this chance, or why there is none."""
     k, noise, known = mechanism.k, mechanism.noise, attacker.known
-    if cells_per_unit(mechanism) > 1:
-        return "what a person's several cells tell together is not certified of a sample: count her in one cell"
+    if getattr(mechanism, "k_complement", None) is not None:
+        return "k_complement takes as public how many people are in the data, which tells who was drawn: leave it out"
     if k is None and noise is None:
         return "an exact count shows that somebody was drawn, whoever she is: give k, or noise"
     if k is None and noise is not None:

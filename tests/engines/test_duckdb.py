@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
+from dataclasses import replace
 from importlib.util import find_spec
 
 import duckdb
@@ -23,6 +24,7 @@ from pkdp_pipeline.engines import ENGINES, Selection, engine_for, rows
 from pkdp_pipeline.engines import guarded as told_by_duckdb
 from pkdp_pipeline.engines.relation_engine import predicate_sql
 from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
+from pkdp_pipeline.model.columns import Bins
 from pkdp_pipeline.model.keys import canonical_key
 from pkdp_pipeline.model.predicate import from_query
 
@@ -727,3 +729,33 @@ def test_a_file_is_not_known_by_a_macro_that_reads_nothing(tmp_path, looks):
         connection.execute("DROP MACRO TABLE read_parquet")
         assert engine.units(connection.sql(f"FROM read_parquet('{path}')"), ("name",)).alike
     assert looks == [True]
+
+
+@pytest.mark.parametrize("scope", ["", "TEMP "])
+def test_no_macro_stands_for_a_function_that_counts(scope):
+    questions = [Selection(unit=("u",), by=("town", "day"), one_cell=rule, order_by=("x",)) for rule in RULES]
+    questions.append(replace(questions[0], by=("day",), where=from_query("x > 0 and day.dt.year == 2021")))
+    quarters = Bins("day", "quarter")
+    questions.append(replace(questions[-1], one_cell="hash", cells_per_unit=2, bins={"day": quarters}))
+    names = "count count_star sum min bool_or bit_or hash xor md5_number length strlen contains year quarter least"
+    with duckdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE t AS SELECT (i // 2)::VARCHAR AS u, 'ab'[1 + i % 2] AS town, i % 5 / 2::DOUBLE AS x, "
+            "DATE '2021-01-01' + (i % 200)::INTEGER AS day FROM range(300) numbers(i)"
+        )
+        relation = connection.sql("FROM t")
+
+        def counted():
+            cells = [engine_for(relation).cells(relation, question) for question in questions]
+            tallied = [engine_for(relation).tally(relation, replace(question, by=())) for question in questions]
+            return [(cell.keys.to_dict("list"), cell.counts.tolist(), cell.several_cells) for cell in cells], tallied
+
+        own = counted()
+        for name in names.split():
+            connection.execute(f"CREATE {scope}MACRO {name}(x := 0, y := 0) AS 7")
+        assert counted() == own
+        # A text that reads like a call is a text.
+        assert (
+            rows.built_in("""f('g(''h(') || "i(" || coalesce(x)""")
+            == """system.main.f('g(''h(') || "i(" || coalesce(x)"""
+        )

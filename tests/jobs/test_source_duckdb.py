@@ -65,7 +65,10 @@ def test_a_table_a_view_and_a_query_are_read(warehouse, what, expected):
         assert connection.execute("SELECT count(*) FROM stats.visits").fetchone() == (3,)
 
 
-def test_a_table_says_its_newest_day_and_gives_frames(warehouse):
+def test_a_table_says_its_newest_day_and_gives_frames_beside_macros_of_its_file(warehouse):
+    with duckdb.connect(str(warehouse)) as connection:
+        for name in ("max", "count", "count_star"):
+            connection.execute(f"CREATE MACRO {name}(x := 0) AS 7")
     source = open_source(job_of({"duckdb": str(warehouse), "table": "stats.visits"}))
     try:
         assert source.columns == {"at": "date", "n": "number", "t": "text"}

@@ -258,6 +258,20 @@ def test_the_value_is_covered_in_both_models(case: tuple[Any, list[tuple[float, 
     assert float(bound.certified(np.array([epsilon]))[0]) >= exact * (1 - 1e-9) - 1e-14
 
 
+@pytest.mark.parametrize("more", [{}, {"unknown_max": 10**9}, {"known": 2}])
+def test_tiny_chances_promise_what_small_ones_do(more: dict[str, Any]) -> None:
+    mechanism = pkdp.Histogram(k=20, noise=pkdp.GeometricNoise(1.0), below="noise")
+    small, tiny = (pkdp.certify(mechanism, pkdp.AttackerModel(p_max=p, **more)) for p in (1e-9, 1e-20))
+    for epsilon in (0.5, 1.0, 2.0):
+        assert tiny.delta(epsilon) <= small.delta(epsilon) * (1 + 1e-9)
+
+
+def test_a_threshold_beyond_all_people_is_certified_without_a_search() -> None:
+    mechanism = pkdp.Count(k=10**10, noise=pkdp.GeometricNoise(1.0), below="noise")
+    certificate = pkdp.certify(mechanism, pkdp.AttackerModel(p_max=0.999))
+    assert certificate.delta(0.5) <= (math.e - math.exp(0.5)) / (math.e - 1.0) * (1 + 1e-9)
+
+
 def test_only_theorem_i_and_exact_counts_say_anything_of_it() -> None:
     mechanism = pkdp.Histogram(k=30, noise=pkdp.GeometricNoise(1.0), below="noise")
     certificate = pkdp.certify(mechanism, pkdp.AttackerModel(p_max=0.1))

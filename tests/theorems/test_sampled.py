@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -193,6 +194,19 @@ def test_sampled_excludes_what_is_about_people(field: str) -> None:
         pkdp.AttackerModel(sampled=0.1, **{field: 1})
 
 
+def test_somebody_who_alone_is_not_counted_is_told_by_k_complement() -> None:
+    share, people = Fraction(1, 10), 300
+    mechanism, attacker = pkdp.Count(k=8, k_complement=1), pkdp.AttackerModel(sampled=0.1)
+    # Published where at least 8 of 300 are drawn who satisfy the predicate, and the target, who alone does not, is.
+    attained = share * (1 - sum(drawn([share] * people)[:8]))
+    assert attained > Fraction(99, 1000)
+    noised = pkdp.GeometricNoise(1.0)
+    for refused in (mechanism, replace(mechanism, noise=noised), replace(mechanism, k=None, noise=noised)):
+        with pytest.raises(pkdp.NotCertifiableError, match="tells who was drawn"):
+            pkdp.certify(refused, attacker)
+    assert pkdp.certify(pkdp.Count(k=8), attacker).delta(1.0) < attained
+
+
 def test_it_is_written_and_read_again() -> None:
     certificate = pkdp.certify(pkdp.Histogram(k=8), pkdp.AttackerModel(sampled=0.1, known=2))
     again = pkdp.Certificate.from_json(certificate.to_json())
@@ -200,6 +214,8 @@ def test_it_is_written_and_read_again() -> None:
     np.testing.assert_array_equal(again.delta(np.array([0.1, 1.0])), certificate.delta(np.array([0.1, 1.0])))
     with pytest.raises(pkdp.NotCertifiableError, match="somebody was drawn"):
         pkdp.certify(pkdp.Histogram(), pkdp.AttackerModel(sampled=0.1))
+    with pytest.raises(pkdp.NotCertifiableError, match="count her in one cell"):
+        pkdp.certify(pkdp.Histogram(k=8, cells_per_unit=2), pkdp.AttackerModel(sampled=0.1))
     with pytest.raises(pkdp.NotCertifiableError, match="cross the threshold"):
         pkdp.certify(pkdp.Histogram(k=3), pkdp.AttackerModel(sampled=0.1, known=2))
 

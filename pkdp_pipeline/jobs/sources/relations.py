@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.engines.period_engine import OnePeriod, Periods
 from pkdp_pipeline.engines.relation_engine import INSTANTS, in_microseconds, is_fine, is_number
+from pkdp_pipeline.engines.rows import built_in, disconnect, literal, quoted
 from pkdp_pipeline.engines.rows import connect as private_connection
-from pkdp_pipeline.engines.rows import disconnect, literal, quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs.sources.source import (
     Kind,
@@ -129,7 +129,7 @@ class DuckDBSource(Source):
         present = [is_number(name) if kind == "real" else f"{name} IS NOT NULL" for name, kind in names]
         missing = f"count(*) FILTER (WHERE NOT ({' AND '.join(['TRUE', *present])}))"
         relation = self.rows(period, *period.span(day), unit)
-        rows, without = self.guarded(lambda: relation.aggregate(f"count(*), {missing}").fetchall()[0])
+        rows, without = self.guarded(lambda: relation.aggregate(built_in(f"count(*), {missing}")).fetchall()[0])
         return rows, without
 
     def newest(self, period: PeriodTable, column: str) -> date | None:
@@ -160,13 +160,13 @@ class RelationSource(DuckDBSource):
     def rows(self, period: PeriodTable, first: date, last: date, columns: Collection[str] = ()) -> Any:
         """See `Source.rows`; all columns, read where they are asked for."""
         kind, stored = period_kind(self.columns, period), self._types[period.column]
-        condition = in_period(quoted(period.column), kind, period, first, last, stored=stored)
+        condition = built_in(in_period(quoted(period.column), kind, period, first, last, stored=stored))
         return self.guarded(lambda: self._relation.filter(condition))
 
     def outermost(self, period: PeriodTable, column: str, which: str = "max") -> date | None:
         """See `DuckDBSource.outermost`."""
         kind = newest_kind(self.columns, column, period)
-        day = outermost_day(in_microseconds(quoted(column), self._types[column]), kind, period, which)
+        day = built_in(outermost_day(in_microseconds(quoted(column), self._types[column]), kind, period, which))
         outermost: date | None = self.guarded(lambda: self._relation.aggregate(day).fetchall()[0][0])
         return outermost
 

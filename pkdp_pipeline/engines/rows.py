@@ -351,7 +351,7 @@ class Rows:
         )
 
     def _rows_per_unit(self, units: Sequence[str]) -> float:
-        """Return about how many rows a unit has; DuckDB counts so in a twentieth of the time of a draw."""
+        """Return about how many rows a unit has; DuckDB counts so in a tenth of the time of a draw."""
         rows = self.run(f"SELECT count(*) / approx_count_distinct(hash({', '.join(units)})) AS often FROM pkdp_rows")
         return rows["often"][0].as_py() or 0.0
 

@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 import narwhals.stable.v2 as nw
-import numpy as np
 import polars as pl
 import pyarrow as pa
 
@@ -44,12 +43,12 @@ from pkdp_pipeline.engines.narwhals_columns import (
     whole_number,
 )
 from pkdp_pipeline.engines.narwhals_queries import (
+    SPACED,
     alike_query,
     cells_query,
     clamped,
     doubted,
     doubts_query,
-    looked_at,
     most_frequent,
     tally_query,
 )
@@ -322,26 +321,31 @@ class PolarsEngine(NarwhalsEngine):
     def _tallied(self, rows: nw.LazyFrame[Any], question: Selection, doubts: Doubts) -> Tally:
         if question.everybody or len(question.unit) != 1:
             return super()._tallied(rows, question, doubts)
-        person = nw.col("u0")
-        answer = looked_at(rows, doubts).select(
-            *(nw.col(name).any() for name in doubted(doubts)),
-            satisfying=person.filter(nw.col("hit")).drop_nulls().n_unique(),
-            missing_unit=person.is_null().any(),
+        person, hit = pl.col("u0"), pl.col("hit")
+        counted = {"missing_unit": person.is_null().any(), "hits": person.filter(hit).unique().implode()}
+        if doubts.texts:  # of those with a hit each name is looked at once
+            counted["spaced"] = person.filter(~hit).str.contains(SPACED).any()
+        answer = rows.to_native().select(**counted).collect()
+        people = answer["hits"].explode(empty_as_null=False).drop_nulls()
+        answer = answer.select(
+            "missing_unit",
+            satisfying=pl.lit(len(people)),
+            **({"spaced": pl.col("spaced") | people.str.contains(SPACED).any()} if doubts.texts else {}),
         )
-        return self._tally_of(collected(answer), rows, question, doubts)
+        return self._tally_of(answer.to_arrow(), rows, question, doubts)
 
     def _counted(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any, doubts: Doubts = NO_DOUBTS) -> Any:
         units, keys = numbered("u", len(question.unit)), keys_of(question)
         if not units or question.one_cell == "first":
             return super()._counted(rows, question, frame, doubts)
-        drawn = question.one_cell in DRAWN or question.cells_per_unit > 1
-        if isinstance(frame, pl.DataFrame) and (drawn or len(units) == 1):
+        drawn, in_memory = question.one_cell in DRAWN or question.cells_per_unit > 1, isinstance(frame, pl.DataFrame)
+        # Whole numbers that are in memory are counted by place there.
+        fast = not in_memory or rows.collect_schema()["u0"] == nw.String
+        if fast and not drawn and not question.bounds and len(units) == 1:
+            return _by_cell(rows, keys, doubts, "in-memory" if in_memory else "streaming")
+        if in_memory and (drawn or len(units) == 1):
             # It is in memory already: its columns are named, not copied.
             native: pl.DataFrame = rows.to_native().collect()
-            by_hash = not drawn and not question.bounds and native["u0"].dtype == pl.String
-            counted = _by_hash(native, keys) if by_hash else None
-            if counted is not None:
-                return counted.to_arrow()
             columns = {name: _in_arrow(native[name]) for name in native.columns}
             answer = cells_in_memory(pa.table(columns), question)
             if doubts.reals or not doubts.texts:
@@ -358,9 +362,7 @@ class PolarsEngine(NarwhalsEngine):
             pairs = most_frequent(rows, units, [*keys, *own]) if frequent else rows.unique()
             drawn_by = question if question.one_cell == "error" else replace(question, one_cell="hash")
             return cells_in_memory(collected(pairs), drawn_by)
-        if question.bounds or len(units) > 1 or rows.collect_schema()["u0"] == nw.String:
-            return cells_query(rows, question, doubts).to_native().collect(engine="streaming").to_arrow()
-        return _by_cell(rows, keys)
+        return cells_query(rows, question, doubts).to_native().collect(engine="streaming").to_arrow()
 
 
 def _in_arrow(column: pl.Series) -> Any:
@@ -371,31 +373,16 @@ def _in_arrow(column: pl.Series) -> Any:
     return column.cast(pl.Categorical(pl.Categories.random())).to_arrow()
 
 
-def _by_hash(rows: pl.DataFrame, cell: list[str]) -> pl.DataFrame | None:
-    """Count each cell's distinct texts, and see by their hashes that no two cells have one in common.
-
-    There are no more hashes than units, and no more units than the cells have together. So where the cells have as
-    many as there are hashes, no unit is in two; else this does not know.
-    """
-    present = rows.filter(pl.col("u0").is_not_null()) if rows["u0"].null_count() else rows
-    groups = present.group_by(cell).agg(n=pl.col("u0").n_unique(), hashes=pl.col("u0").hash().unique())
-    hashes = np.sort(groups["hashes"].explode(empty_as_null=False).to_numpy())
-    if not len(groups) or groups["n"].sum() != len(hashes) - np.count_nonzero(hashes[1:] == hashes[:-1]):
-        return None
-    return groups.select(
-        *cell, "n", pl.lit(len(present) < len(rows)).alias("missing_unit"), pl.lit(False).alias("several_cells")
-    )
-
-
-def _by_cell(rows: nw.LazyFrame[Any], cell: list[str]) -> Any:
-    """Count by way of each cell's distinct units: the faster way for whole numbers and the like.
+def _by_cell(rows: nw.LazyFrame[Any], cell: list[str], doubts: Doubts, engine: Any) -> Any:
+    """Count by way of each cell's distinct units, which are looked at, each once.
 
     A unit is in several cells just when the cells have more units than there are.
     """
-    groups: pl.DataFrame = rows.to_native().group_by(cell).agg(pl.col("u0").unique()).collect(engine="streaming")
+    groups: pl.DataFrame = rows.to_native().group_by(cell).agg(pl.col("u0").unique()).collect(engine=engine)
     units = groups["u0"].explode(empty_as_null=False)
     missing = units.null_count()
     several = units.n_unique() - (missing > 0) < len(units) - missing
     present = pl.col("u0").list.drop_nulls() if missing else pl.col("u0")
-    answer = groups.select(*cell, present.list.len().alias("n"), missing_unit=missing > 0, several_cells=several)
-    return answer.to_arrow()
+    looks = {"spaced": units.str.contains(SPACED).any()} if doubts.texts else {}
+    counted = present.list.len().alias("n")
+    return groups.select(*cell, counted, missing_unit=missing > 0, several_cells=several, **looks).to_arrow()

@@ -17,6 +17,9 @@ from pkdp_pipeline.engines.statements import PRIME, SPREAD, WHOLE
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.columns import Selection
 
+#: The pattern of a text with spaces around it.
+SPACED = f"^[{SPACES}]|[{SPACES}]$"
+
 
 def cells_query(rows: Rows, question: Selection, doubts: Doubts = NO_DOUBTS) -> Rows:
     """Return the query for (b0, b1, …, n, missing_unit, several_cells), of sums also total, one row per cell.
@@ -117,8 +120,7 @@ def looked_at(rows: Rows, doubts: Doubts) -> Rows:
     """Return rows with the columns of `doubted`, as their engine finds spaces fastest."""
     looks, texts = doubted(doubts), doubts.texts
     if texts and rows.implementation.is_polars():
-        ends = f"^[{SPACES}]|[{SPACES}]$"
-        matches = (nw.col(name).str.contains(ends).fill_null(False) for name in texts)
+        matches = (nw.col(name).str.contains(SPACED).fill_null(False) for name in texts)
         looks["spaced"] = nw.any_horizontal(*matches, ignore_nulls=True)
     elif texts and rows.implementation.is_ibis() and backend_of(table := rows.to_native()) == "postgres":
         import ibis

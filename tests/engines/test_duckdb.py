@@ -759,3 +759,22 @@ def test_no_macro_stands_for_a_function_that_counts(scope):
             rows.built_in("""f('g(''h(') || "i(" || coalesce(x)""")
             == """system.main.f('g(''h(') || "i(" || coalesce(x)"""
         )
+
+
+@pytest.mark.parametrize("one_cell", ["hash", "most_frequent"])
+@pytest.mark.parametrize("unit", [("u",), ("w",), ("u", "w")])
+def test_a_person_of_many_rows_is_hashed_once_and_draws_the_same_cell(tmp_path, monkeypatch, unit, one_cell):
+    file = tmp_path / "rows.parquet"
+    duckdb.execute(
+        f"COPY (SELECT nullif(hash(i) % 40, 3)::DOUBLE AS u, nullif('n' || hash(i + 1) % 9, 'n5') AS w, "
+        f"nullif(hash(i + 2) % 30, 4) AS b, hash(i + 3) % 2 = 0 AS c FROM range(2000) AS t(i)) TO '{file}'"
+    )
+    question, answers = Selection(unit=unit, by=("b", "c"), one_cell=one_cell), []
+    for most in (0, 10**9):
+        monkeypatch.setattr("pkdp_pipeline.engines.rows._MANY_ROWS", most)
+        rows = duckdb.read_parquet(str(file))
+        cells = engine_for(rows).cells(rows, question)
+        table = zip(*(cells.keys[name].astype("string").fillna("") for name in ("b", "c")), cells.counts, strict=True)
+        answers.append((sorted(table), cells.missing_unit))
+    assert answers[0] == answers[1]
+    assert answers[0][1]

@@ -16,10 +16,10 @@ from zoneinfo import ZoneInfo
 
 import narwhals.stable.v2 as nw
 
-from pkdp_pipeline.engines import NO_DOUBTS, Doubts, wrong_where
+from pkdp_pipeline.engines import NO_DOUBTS, Doubts, Tally, wrong_where
 from pkdp_pipeline.engines.narwhals_columns import BYTES
 from pkdp_pipeline.engines.narwhals_engine import FrameColumns, NarwhalsEngine, guarded
-from pkdp_pipeline.engines.narwhals_queries import backend_of
+from pkdp_pipeline.engines.narwhals_queries import backend_of, doubted, looked_at
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs.sources.source import (
     DAYS,
@@ -75,6 +75,16 @@ class IbisEngine(NarwhalsEngine):
             if name in texts:
                 answer = answer.set_column(place, name, answer[name].cast("string"))
         return answer
+
+    def _tallied(self, rows: nw.LazyFrame[Any], question: Selection, doubts: Doubts) -> Tally:
+        alone = len(question.unit) == 1 and not question.everybody and not doubts.texts
+        if not alone or backend_of(rows.to_native()) not in _ORDER_BY_LANGUAGE:
+            return super()._tallied(rows, question, doubts)
+        # Numbers are sorted there in less time than they are grouped, and text in more.
+        table = looked_at(rows, doubts).to_native()
+        satisfying, looks = table.u0.nunique(where=table.hit), {name: table[name].any() for name in doubted(doubts)}
+        answer = table.aggregate(satisfying=satisfying, missing_unit=table.u0.isnull().any(), **looks)
+        return self._tally_of(answer.to_pyarrow(), rows, question, doubts)
 
     def _marked(self, frame: Any, where: Any, name: str) -> Any:
         import ibis

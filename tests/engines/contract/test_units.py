@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
@@ -20,6 +21,7 @@ from pkdp_pipeline.engines import SPACES, Doubts, Selection, Units, engine_for
 from pkdp_pipeline.engines.narwhals_columns import opened
 from pkdp_pipeline.engines.narwhals_queries import looked_at
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.predicate import from_query
 
 SURE = pkdp.AttackerModel(p_max=0.5)
 EVERY = [pytest.param(adapter, marks=adapter.marks, id=adapter.name) for adapter in adapters()]
@@ -233,6 +235,41 @@ def test_postgres_sees_every_space_around_a_name(postgres_url):
         assert engine_for(frame).units(frame, ("u0",)) == Units(alike=True)
         within = frame.filter(frame.i % 4 == 3)
         assert engine_for(within).units(within, ("u0",)) == Units()
+    finally:
+        backend.disconnect()
+
+
+@pytest.mark.parametrize("hit", [True, False])
+def test_polars_looks_at_the_names_of_all_rows(hit):
+    rows = pl.DataFrame({"u": ["ann", " ann", "bob", None], "hit": [not hit, hit, True, False]})
+    question = Selection(unit=("u",), where=from_query("hit"), everybody=False)
+    tally = engine_for(rows).tally(rows, question)
+    assert (tally.satisfying, tally.missing_unit, tally.units) == (2, True, Units(alike=True))
+
+
+@pytest.mark.ibis
+@pytest.mark.postgres
+@pytest.mark.xdist_group("postgres")
+def test_postgres_counts_numbers_with_a_hit(postgres_url):
+    import ibis
+    import psycopg
+
+    people = [(None, 1), (7, 1), (7, 9), (8, 9), (8, 9), (2**53, 1), (None, 9)]
+    with psycopg.connect(postgres_url, autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE rows (whole bigint, real double precision, day integer)")
+        cursor.executemany("INSERT INTO rows VALUES (%s, %s, %s)", [(person, person, day) for person, day in people])
+    backend = ibis.connect(postgres_url)
+    try:
+        frame = backend.table("rows")
+        for name, rounded in {"whole": False, "real": True}.items():
+            question = Selection(unit=(name,), where=from_query("day > 5"), everybody=False)
+            tally = engine_for(frame).tally(frame, question)
+            assert (tally.satisfying, tally.population, tally.missing_unit) == (2, None, True)
+            assert tally.units == Units(rounded=rounded)
+            nobody = frame.filter(frame.day > 9)
+            assert engine_for(nobody).tally(nobody, question) == replace(
+                tally, satisfying=0, missing_unit=False, units=Units()
+            )
     finally:
         backend.disconnect()
 

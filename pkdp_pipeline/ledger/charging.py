@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
@@ -132,7 +132,9 @@ class Charging:
         if self.terms.budgets or new or self.terms.evidence:
             whole = bool(self.terms.budgets) or new
             totals = LedgerTotals.read(self.records, self.terms, beside=None if whole else entry.row)
-            self.compute(ChargeCheck(totals=totals, entry=entry, new=new, budgets=self.terms))
+            check = ChargeCheck(totals=totals, entry=entry, new=new, budgets=self.terms)
+            if not check.holds_as_drawn:
+                self.compute(check)
 
     def _taken_over(self, left: Row) -> Reservation:
         """Finish what another run of the same request has reserved, charged once.
@@ -204,6 +206,18 @@ class ChargeCheck:
         rows = frozenset(other if other.id != row.id else other._replace(id=0) for other in self.totals.account.rows)
         return row.part, self.former, self.new, self.totals.terms, self.budgets, rows
 
+    @property
+    def holds_as_drawn(self) -> bool:
+        """Whether nothing but budgets is asked, and exact sums of the noise fit: so quick that nobody else need do it."""
+        return not self.new and not self.totals.terms.evidence and self._budgeted.holds_as_drawn
+
+    @property
+    def _budgeted(self) -> BudgetCheck:
+        others = self.totals.account.without(self.entry.row.id)
+        before = others if self.former is None else others.plus(self.former)
+        under_budgets = replace(self.totals, terms=self.budgets)
+        return BudgetCheck(under_budgets, self.entry, before, others, again=self.former is not None)
+
     def __call__(self) -> None:
         """Do the sums.
 
@@ -218,12 +232,10 @@ class ChargeCheck:
             for unit in component.units:
                 add_up(component.bundles(unit), totals.parts, totals.terms.evidence, beside_others=False)
         if self.budgets.budgets or self.new:
-            others = totals.account.without(row.id)
-            before = others if self.former is None else others.plus(self.former)
+            budgeted = self._budgeted
             if self.new:
-                _check_still_adds_up(totals, before, row)
-            under_budgets = replace(totals, terms=self.budgets)
-            BudgetCheck(under_budgets, self.entry, before, others, again=self.former is not None).hold()
+                _check_still_adds_up(totals, budgeted.before, row)
+            budgeted.hold()
 
 
 def check_recertified(
@@ -304,6 +316,16 @@ class BudgetCheck:
 
         Raises `BudgetExceededError` if one is exceeded, `NoEvidenceError` if the releases do not add up.
         """
+        for budget, unit, start, bundles in self._sums():
+            self._compare(budget, unit, start, bundles)
+
+    @property
+    def holds_as_drawn(self) -> bool:
+        """Whether the exact sums of the noise as it is drawn are within all budgets."""
+        return all(self.totals.within_as_drawn(bundles, budget) for budget, _, _, bundles in self._sums())
+
+    def _sums(self) -> Iterator[tuple[Budget, str, int | None, Bundles]]:
+        """Yield each budget with a unit whose releases are held to it, the first day of the window, and its bundles."""
         account, row, units = self.totals.account, self.entry.row, self.before.units
         changed: dict[str, list[Row] | None] = {row.unit: [row]}
         for first, *others in self.before.met(row):
@@ -314,10 +336,10 @@ class BudgetCheck:
         for unit, rows in changed.items():
             for budget in self.totals.terms.budgets:
                 if budget.window_days is None:
-                    self._compare(budget, unit, None, account.bundles(unit))
+                    yield budget, unit, None, account.bundles(unit)
                     continue
                 for start, bundles in account.windows(unit, budget.window_days, rows):
-                    self._compare(budget, unit, start, bundles)
+                    yield budget, unit, start, bundles
 
     def _compare(self, budget: Budget, unit: str, start: int | None, bundles: Bundles) -> None:
         """Hold releases of a unit, in a window that begins on the day `start`, to a budget."""

@@ -212,10 +212,13 @@ class LedgerTotals:
 
     def within(self, bundles: Bundles, budget: Budget) -> bool:
         """Return whether bundles of one unit fit into a budget."""
+        by = self.terms.evidence, len(self.account.units) > 1
+        return self.within_as_drawn(bundles, budget) or fits_budget(bundles, budget, self.of, by)
+
+    def within_as_drawn(self, bundles: Bundles, budget: Budget) -> bool:
+        """Return whether the exact sums of `drawn` fit into a budget."""
         epsilon, delta = self.drawn(bundles) or (math.inf, math.inf)
-        if epsilon <= Fraction(repr(budget.epsilon)) and delta <= Fraction(repr(budget.delta)):
-            return True
-        return fits_budget(bundles, budget, self.of, (self.terms.evidence, len(self.account.units) > 1))
+        return epsilon <= Fraction(repr(budget.epsilon)) and delta <= Fraction(repr(budget.delta))
 
     def all_within(self, bundles: Bundles, budgets: Iterable[Budget]) -> bool:
         """Return whether bundles add up, and fit into all budgets."""
@@ -320,7 +323,7 @@ def drawn(parts: Iterable[tuple[Certificate, int]]) -> tuple[Fraction, Fraction]
     declared in decimals, and counted as written. *Guarantee*: all parts together, with what leaks beside them, are
     private at these numbers against any attacker (basic composition). *Rounding*: none for ε; each δ is rounded up.
     """
-    epsilon, delta = Fraction(0), Fraction(0)
+    ratios, delta = [(0, 1)], Fraction(0)
     listed = list(parts)
     total_known = all(knows_total(certificate) for certificate, _ in listed)
     for certificate, times in listed:
@@ -329,10 +332,16 @@ def drawn(parts: Iterable[tuple[Certificate, int]]) -> tuple[Fraction, Fraction]
         pair = _drawn(certificate.worst_case_bound)
         if pair is None:
             return None
-        epsilon, delta = epsilon + times * pair[0], delta + times * pair[1]
-    return epsilon, min(delta, Fraction(1))
+        ratios.append((times * pair[0].numerator, pair[0].denominator))
+        delta += times * pair[1]
+    while len(ratios) > 1:  # two by two, so that few are long, and reduced at the end
+        pairs = zip(ratios[::2], ratios[1::2], strict=False)
+        ratios = ratios[len(ratios) // 2 * 2 :] + [(a * d + c * b, b * d) for (a, b), (c, d) in pairs]
+    return Fraction(*ratios[0]), min(delta, Fraction(1))
 
 
+# Every charge asks for those of all releases.
+@lru_cache(maxsize=4096)
 def _drawn(bound: WorstCase | None) -> tuple[Fraction, Fraction] | None:
     """Return ε and δ of one release's worst case, the noise as it is drawn; None where only its profile is known."""
     if isinstance(bound, WorstBesidePrivate):

@@ -247,14 +247,17 @@ def declared_cells(mechanism: Mechanism) -> str:
 
 
 def following(mechanism: Mechanism, attacker: AttackerModel) -> str:
-    """Return that suppressed counts follow from exact totals, where such are known; else nothing."""
+    """Return that suppressed counts follow from exact totals, where such are known, and that one is taken as public."""
     totals = [leak.name for leak in attacker.leakage if leak.tells_total]
-    if mechanism.k is None or not totals:
-        return ""
-    return (
-        f"Suppressed counts can follow from those shown and {listed(totals)}, exactly where no other one is suppressed "
-        "beside it: these numbers allow for that."
-    )
+    sentences = []
+    if isinstance(mechanism, Count) and mechanism.k_complement is not None:
+        sentences.append("How many people are in the table is public: whether a person is in it is not protected.")
+    if mechanism.k is not None and totals:
+        sentences.append(
+            f"Suppressed counts can follow from those shown and {listed(totals)}, exactly where no other one is "
+            "suppressed beside it: these numbers allow for that."
+        )
+    return " ".join(sentences)
 
 
 def depending(attacker: AttackerModel) -> str:

@@ -208,7 +208,7 @@ class ChargeCheck:
 
     @property
     def holds_as_drawn(self) -> bool:
-        """Whether nothing but budgets is asked, and exact sums of the noise fit: so quick that nobody else need do it."""
+        """Whether nothing but budgets is asked, and exact sums of the noise, which take no time, fit into them."""
         return not self.new and not self.totals.terms.evidence and self._budgeted.holds_as_drawn
 
     @property

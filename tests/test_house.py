@@ -158,8 +158,8 @@ LINES = {
     # that read do not wait for another process's lock (18).
     # Accounts that were read follow the events that are appended: a charge reads its own once, all that is charged once
     # in a run with budgets; a certificate issued anew reads all of it only where a budget asks (11).
-    # Budgets that exact sums of the noise fit are held in the transaction, and these are summed two by two: a gate's new
-    # question beside 800 took 158 ms of processors, and takes 37 (21).
+    # Budgets that exact sums of the noise fit are held in the transaction, and these are summed two by two: at a gate a
+    # new question beside 800 took 158 ms of processors, and takes 37 (21).
     "ledger": 3_560,
     # Each way of counting has its number: without counting by place whole numbers take 3 to 5 times as long, without
     # hashes texts of Polars 4 times, without its own queries others 2 to 5 times, and periods one by one 11 times.

@@ -122,11 +122,10 @@ class NarwhalsEngine:
 
     def _units_in(self, answer: Any, rows: nw.LazyFrame[Any], units: int, doubts: Doubts) -> Units | None:
         """Return `Units`, or None where an answer does not have what `doubts_query` asks."""
-        if not doubted(doubts).keys() <= {*answer.column_names}:
+        names = answer.column_names
+        if not doubted(doubts).keys() <= {*names}:
             return None
-        spaced, rounded = (
-            name in answer.column_names and any(answer[name].to_pylist()) for name in ("spaced", "rounded")
-        )
+        spaced, rounded = (name in names and any(answer[name].to_pylist()) for name in ("spaced", "rounded"))
         alike = spaced and collected(alike_query(rows, units=units, texts=doubts.texts))["alike"][0].as_py()
         return Units(alike=bool(alike), rounded=rounded)
 
@@ -324,8 +323,8 @@ class PolarsEngine(NarwhalsEngine):
         native, person = rows.to_native(), pl.col("u0")
         checks = {"missing_unit": person.is_null().any()} | ({"spaced": _spaced(person)} if doubts.texts else {})
         if isinstance(frame, pl.DataFrame):  # rows in memory are filtered by all processors, before other questions
-            satisfying = native.filter("hit").select(satisfying=_distinct(person)).collect()
-            answer = satisfying.hstack(native.select(**checks).collect())
+            hits, looks = native.filter("hit").select(satisfying=_distinct(person)), native.select(**checks)
+            answer = hits.collect().hstack(looks.collect())
         else:
             answer = native.select(satisfying=_distinct(person.filter("hit")), **checks).collect()
         return self._tally_of(answer.to_arrow(), rows, question, doubts)
@@ -347,9 +346,8 @@ class PolarsEngine(NarwhalsEngine):
             if doubts.reals or not doubts.texts:
                 return answer
             # Each name is looked at once: a dictionary holds those that rows have.
-            names = (opened(pl.DataFrame({"u0": columns[name].dictionary}))[0] for name in doubts.texts)
-            spaced = any(collected(doubts_query(each, Doubts(texts=("u0",))))["spaced"][0].as_py() for each in names)
-            return answer.append_column("spaced", pa.repeat(spaced, len(answer)))
+            looks = (pl.DataFrame({name: columns[name].dictionary}).select(_spaced(pl.all())) for name in doubts.texts)
+            return answer.append_column("spaced", pa.repeat(any(look.item() for look in looks), len(answer)))
         if drawn:
             # Polars has no md5: the distinct rows from which it draws are read; so are those of several cells.
             frequent, own = question.one_cell == "most_frequent", ["v"] if question.bounds else []
@@ -380,8 +378,8 @@ def _by_cell(rows: nw.LazyFrame[Any], cell: list[str], doubts: Doubts, engine: A
     several = units.n_unique() - (missing > 0) < len(units) - missing
     present = pl.col("u0").list.drop_nulls() if missing else pl.col("u0")
     looks = {"spaced": units.to_frame().select(_spaced(pl.col("u0"))).item()} if doubts.texts else {}
-    counted = present.list.len().alias("n")
-    return groups.select(*cell, counted, missing_unit=missing > 0, several_cells=several, **looks).to_arrow()
+    checks = {"missing_unit": missing > 0, "several_cells": several} | looks
+    return groups.select(*cell, n=present.list.len(), **checks).to_arrow()
 
 
 def _distinct(names: pl.Expr) -> pl.Expr:

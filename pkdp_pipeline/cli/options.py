@@ -50,6 +50,7 @@ class _Command(Speech):
     revise = "publish with revise=True from Python"
     no_target = ""
     same_people = ""
+    reader = "pkdp.read_release(…)"
 
     def known_total(self, by: Sequence[str] = ()) -> str:
         return f"--leakage '{json.dumps(Leakage.totals(by).to_dict())}'" if by else "--total-known"

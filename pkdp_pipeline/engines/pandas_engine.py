@@ -181,8 +181,9 @@ class PandasEngine:
             check_columns(argument, getattr(question, argument), list(frame.columns))
         check_columns("sum", summed, list(frame.columns))
         read = {name: _column(frame, name) for name in (*question.unit, *question.by, *question.order_by, *summed)}
+        public = {}
         for name in question.by:
-            _check_key(read[name])
+            read[name], public[name] = _key_column(read[name])
         for name in summed:
             read[name] = _whole_numbers(read[name])
         selected = None if question.where is None else selected_rows(frame, question.where)
@@ -191,13 +192,18 @@ class PandasEngine:
         columns |= {f"o{i}": _ranks(rows[name]) for i, name in enumerate(question.order_by)}
         # Groups are of keys, in which what is missing is told apart already; order and units are those of the values.
         rows |= {name: grouped_values(rows[name], groups) for name, groups in question.bins.items()}
+        public |= {name: key_dtype(rows[name].dtype) for name in question.bins}
         columns |= {f"b{i}": _keys(rows[name]) for i, name in enumerate(question.by)}
         if question.bounds:
             size = len(frame) if selected is None else int(selected.sum())
             columns = {"b0": np.zeros(size, dtype=np.int64)} | columns
             columns["v"] = rows[summed[0]].array if summed else np.ones(size, dtype=np.int64)
         answer = cells_in_memory(_table(columns), question)
-        return CellCounts.of(answer, question.by, lambda keys, name: _public(keys, rows[name].dtype))
+        return CellCounts.of(
+            answer,
+            question.by,
+            lambda keys, name: pd.Series(pd.arrays.ArrowExtensionArray(keys)).astype(public[name]),
+        )
 
     def tally(self, frame: pd.DataFrame, question: Selection) -> Tally:
         """See `Engine.tally`."""
@@ -299,8 +305,13 @@ def _is_foreign(dtype: Any) -> bool:
     return pd.api.types.is_timedelta64_dtype(dtype)
 
 
-def _check_key(column: pd.Series[Any]) -> None:
-    """Raise `ArgumentError` where a by-column's values, in any row, cannot name cells."""
+def _key_column(column: pd.Series[Any]) -> tuple[pd.Series[Any], Any]:
+    """Return a by-column, and the dtype of its keys as they are given on: objects where these alone have a type.
+
+    Raises `ArgumentError` where its values, in any row, cannot name cells.
+    """
+    import pyarrow as pa
+
     values, sparse = _values(column), isinstance(column.dtype, pd.SparseDtype)
     if kind_of_dtype(column.dtype) is None or sparse or _is_foreign(column.dtype):
         conversion = ".sparse.to_dense()" if sparse else "astype('str')"
@@ -308,11 +319,15 @@ def _check_key(column: pd.Series[Any]) -> None:
             f"by column {column.name!r} has dtype {column.dtype}, which cannot name cells; convert it, for example "
             f"with {conversion}."
         )
-    if values.dtype == object and pd.api.types.infer_dtype(values, skipna=True) not in ("string", "empty"):
+    kind = pd.api.types.infer_dtype(values, skipna=True) if values.dtype == object else "string"
+    if kind == "date" and not _holds_several_types(column):
+        return column.astype(object).astype(pd.ArrowDtype(pa.date32())), object
+    if kind not in ("string", "empty"):
         raise ArgumentError(
-            f"by column {column.name!r} has dtype object and does not hold text alone; give it one dtype, for example "
-            "with astype('str'), convert_dtypes() or pd.to_datetime."
+            f"by column {column.name!r} has dtype object and does not hold text alone, or dates alone; give it one "
+            "dtype, for example with astype('str'), convert_dtypes() or pd.to_datetime."
         )
+    return column, object if kind == "empty" else key_dtype(column.dtype)
 
 
 def _keys(column: pd.Series[Any]) -> Any:
@@ -339,11 +354,6 @@ def _whole_numbers(column: pd.Series[Any]) -> pd.Series[Any]:
     if not (kind == "integer" or scaled) or isinstance(dtype, pd.CategoricalDtype | pd.SparseDtype):
         raise not_whole(str(column.name), dtype)
     return column
-
-
-def _public(keys: Any, dtype: Any) -> pd.Series[Any]:
-    public: pd.Series[Any] = pd.Series(pd.arrays.ArrowExtensionArray(keys)).astype(key_dtype(dtype))
-    return public
 
 
 def _units(columns: Iterable[pd.Series[Any]], *, drawn: bool = False) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from pkdp_pipeline.model.evidence import (
     OncePerUnit,
     OneDayProtected,
 )
-from pkdp_pipeline.model.mechanisms import Histogram
+from pkdp_pipeline.model.mechanisms import Histogram, Sum
 from pkdp_pipeline.model.period import Period
 from pkdp_pipeline.model.wording import Speech, Worded, listed
 
@@ -159,7 +159,9 @@ def _named(standing: Facts, say: Speech) -> str:
 
 def _is_near_total(standing: Facts, other: Facts) -> bool:
     """Return whether one is the exact number of everybody whom the other is about, and could be a total."""
-    if standing.total or other.total or sorted(standing.unit) != sorted(other.unit) or standing.table != other.table:
+    if any(release.total or isinstance(release.mechanism, Sum) for release in (standing, other)):
+        return False
+    if sorted(standing.unit) != sorted(other.unit) or standing.table != other.table:
         return False
     everybody = [release.exact_count and release.where is None and not release.opaque for release in (standing, other)]
     return sum(everybody) == 1 and Period.parse(standing.period).days() == Period.parse(other.period).days()
@@ -218,7 +220,7 @@ def _tell(say: Speech, by: Sequence[str] = ()) -> str:
     )
 
 
-def _case(standing: Facts, other: Facts) -> tuple[str, str]:
+def _case(standing: Facts, other: Facts) -> tuple[str, Repair]:
     """Return which case it is and the first way out."""
     period, other_period = Period.parse(standing.period), Period.parse(other.period)
     if sorted(standing.unit) != sorted(other.unit):
@@ -236,12 +238,13 @@ def _case(standing: Facts, other: Facts) -> tuple[str, str]:
         return (
             "one period overlaps the other, as with rolling windows, running totals, corrections or a week beside its "
             "days, and the difference is what entered and left",
-            "publish one release for each stretch of a calendar without overlaps, and add up what is published",
+            "publish one release for each stretch of a calendar without overlaps, and add up what is published (who "
+            "comes in several stretches counts in each of them)",
         )
     return _same_period(standing, other)
 
 
-def _same_period(standing: Facts, other: Facts) -> tuple[str, str]:
+def _same_period(standing: Facts, other: Facts) -> tuple[str, Repair]:
     if standing.table != other.table:
         return (
             "they count the rows of two tables of one data set, whose people are the same",
@@ -250,6 +253,11 @@ def _same_period(standing: Facts, other: Facts) -> tuple[str, str]:
         )
     kinds = {type(standing.mechanism), type(other.mechanism)}
     same_rows = standing.where == other.where and not standing.opaque and not other.opaque
+    if Sum in kinds and len(kinds) == 2:
+        return (
+            "one is of people and the other of what they add, so that neither is derived from the other",
+            "publish one of them alone",
+        )
     if standing.opaque or other.opaque:
         if standing.opaque and other.opaque and _query(standing) == _query(other):
             return _revision()
@@ -259,7 +267,9 @@ def _same_period(standing: Facts, other: Facts) -> tuple[str, str]:
         )
     if not same_rows:
         return (
-            "their filters may overlap or be nested, however they are spelled; predicates are not compared",
+            "their filters may overlap or be nested, however they are spelled; predicates are not compared"
+            if standing.where and other.where
+            else "one has a filter and the other none, so that its people are among those of the other",
             _cross_tabulated(standing, other, "the filters' columns"),
         )
     if _query(standing) == _query(other):
@@ -267,8 +277,11 @@ def _same_period(standing: Facts, other: Facts) -> tuple[str, str]:
     if len(kinds) == 2:
         return (
             "a total beside its histogram gives back what suppressed cells withhold",
-            "publish the cross-tabulated histogram alone, its cells declared in domain, and derive the total from it "
-            "with release.rollup, as an interval where cells are suppressed; without domain nothing bounds the total",
+            lambda say: (
+                "publish the cross-tabulated histogram alone, its cells declared in domain, and derive the total from "
+                f"it with {say.derived('rollup')}, as an interval where cells are suppressed; without domain nothing "
+                "bounds the total"
+            ),
         )
     if standing.by != other.by:
         return (
@@ -293,34 +306,34 @@ def _query(standing: Facts) -> object:
     return standing.label if standing.opaque else None, standing.where, standing.by, standing.mechanism
 
 
-def _revision() -> tuple[str, str]:
+def _revision() -> tuple[str, Repair]:
     return (
-        "a revision of the same query, or the same query under other rules for rows, whose difference shows whose "
-        "records changed",
-        "let the first release stand and publish corrected data with the next period, or plan one cross-tabulated "
-        "release that needs no revision",
+        "a revision of the same query, or the same query with another domain or other rules for rows, whose difference "
+        "shows whose records changed and who is in which cell",
+        "let the first release stand, which the same query with its domain and rules returns, and publish corrected "
+        "data with the next period, or plan one cross-tabulated release that needs no revision",
     )
 
 
-def _finest_groups(standing: Facts, other: Facts) -> str | None:
+def _finest_groups(standing: Facts, other: Facts) -> Repair | None:
     """Return what to do where both count a column, in other groups; None where they do not."""
     names = {*(standing.by or ()), *(other.by or ())}
     columns = [grouped_column(name) or name for name in names]
     twice = sorted({column for column in columns if columns.count(column) > 1})
     if not twice:
         return None
-    return (
+    return lambda say: (
         f"publish one histogram with the finest groups of {listed(twice)}, its cells declared in domain, and add these "
-        "up: release.along"
+        f"up: {say.derived('along')}"
     )
 
 
-def _cross_tabulated(standing: Facts, other: Facts, columns: str) -> str:
+def _cross_tabulated(standing: Facts, other: Facts, columns: str) -> Repair:
     known = list(dict.fromkeys((*(standing.by or ()), *(other.by or ()))))
     named = f" (by {', '.join(known)} and those)" if known and columns != "both sets of columns" else ""
     if columns == "both sets of columns":
         columns = ", ".join(known)
-    return (
+    return lambda say: (
         f"publish one histogram cross-tabulated by {columns}{named}, its cells declared in domain, and derive "
-        "everything from it: release.rollup (without domain nothing bounds its totals)"
+        f"everything from it: {say.derived('rollup')} (without domain nothing bounds its totals)"
     )

@@ -55,6 +55,13 @@ def kind_of_values(name: str, values: Sequence[Key]) -> str | None:
     return kinds.pop() if kinds else None
 
 
+def kind_of_keys(keys: pd.Series[Any]) -> str | None:
+    """Return the kind that a key column's dtype gives its values; of Python objects the one that they have."""
+    if keys.dtype == object:
+        return kind_of_values(str(keys.name), [canonical_key(value) for value in keys.array])
+    return kind_of_dtype(keys.dtype)
+
+
 _KINDS: Mapping[str, type] = MappingProxyType(
     # A boolean is an int as well.
     {"text": str, "boolean": bool, "integer": int, "real": float, "date": datetime.date, "decimal": decimal.Decimal}
@@ -182,8 +189,8 @@ def published_keys(keys: pd.Series[Any]) -> pd.Series[Any]:
     """
     import pandas as pd
 
-    kind = kind_of_dtype(keys.dtype)
-    dtype: Any = keys.dtype
+    kind = kind_of_keys(keys)
+    dtype: Any = domain_dtype(kind, ()) if keys.dtype == object else keys.dtype
     # What the values of texts, dates and truth values are, their dtypes do not depend on.
     listed = keys.array if kind in ("integer", "real", "timestamp", "instant", "decimal") else ()
     present = [value for value in map(canonical_key, listed) if value is not None]
@@ -335,7 +342,10 @@ def _key(value: object) -> Key:
 
 def _product(by: tuple[str, ...], domain: Mapping[Any, Any]) -> tuple[Cell, ...]:
     if set(domain) != set(by):
-        raise ArgumentError(f"domain must give the values of exactly the by-columns {', '.join(map(repr, by))}.")
+        named, given = (", ".join(map(repr, names)) or "none" for names in (by, domain))
+        raise ArgumentError(
+            f"by and domain must name the same columns: by names {named}, and domain gives the values of {given}."
+        )
     columns = [[_key(value) for value in _values(f"domain of {column!r}", domain[column])] for column in by]
     return tuple(itertools.product(*columns))
 

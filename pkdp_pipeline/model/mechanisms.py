@@ -339,7 +339,8 @@ class Sum:
         lower, upper = (whole_number("each of bounds", bound, least=-MAX_BOUND) for bound in pair)
         if lower > upper or not 0 < max(-lower, upper) <= MAX_BOUND:
             raise ArgumentError(
-                f"bounds must be two whole numbers in order, at most {MAX_BOUND} in size and not both 0: (0, 5)."
+                f"bounds must be two whole numbers in order, at most {MAX_BOUND} in size and not both 0: (0, 5), not "
+                f"{self.bounds!r}."
             )
         object.__setattr__(self, "bounds", (lower, upper))
         if self.noise is None:

@@ -94,6 +94,12 @@ class Speech:
     no_target = "target=None"
     untouched = "Nothing was read or charged"
 
+    reader = "release"
+
+    def derived(self, method: str) -> str:
+        """Return how totals are derived from a table, by this method of `Release`."""
+        return f"{self.reader}.{method}"
+
     def known_total(self, by: Sequence[str] = ()) -> str:
         """Return how an exact total, or those of groups, are declared to be known."""
         return f"leakage=pkdp.Leakage.{f'totals(by={list(by)!r})' if by else 'total()'} in the attacker"
@@ -122,6 +128,7 @@ class _JobFile(Speech):
         return f'budget = {{ …, part = "{part}" }}'
 
     same_people = ""  # a job says so by itself
+    reader = "pkdp.read_release(…)"
     larger_budget = "write a larger budget in the job file"
     revise = "run with --revise"
     no_target = 'target = "none" above the first [table]'
@@ -151,6 +158,9 @@ class _Analyst(Speech):
 
     def noise(self, epsilon: float) -> str:
         return f"noise := {exactly(epsilon)}"
+
+    def derived(self, method: str) -> str:
+        return "SELECT sum(count) … GROUP BY"
 
     names_releases = False
     larger_budget = "ask the curator for a larger budget"
@@ -267,7 +277,7 @@ def worded_for(error: BaseException, speech: Speech) -> str:
 
 
 _STARTS, _ENDS = r"""(?<![\w'"-])""", r"""(?![\w'"-])"""
-_VALUE = r"""\s?=\s?(\{[^}]*\}|\[[^\]]*\]|"[^"]*"|'[^']*'|[\w.+-]*\w)( in source)?"""
+_VALUE = r"""\s?=\s?(?P<value>\{[^}]*\}|\[[^\]]*\]|"[^"]*"|'[^']*'|[\w.+-]*\w)( in source)?"""
 
 
 def with_arguments(message: str, names: Mapping[str, str], write: Callable[[str, str], str]) -> str:
@@ -278,21 +288,25 @@ def with_arguments(message: str, names: Mapping[str, str], write: Callable[[str,
     file's table is one where both have names: ``period.time_zone``.
     """
     message = re.sub(_STARTS + r"(\w+)\.(\w+)" + _ENDS, partial(_of_table, names), message)
-    for name, typed in names.items():
-        values = re.compile(_STARTS + rf"(?<!\.){name}" + _VALUE)
-        message = values.sub(partial(_rewritten, write, typed), message)
-        message = re.sub(_STARTS + rf"(?:source\.)?{name}\.(?=\w)", f"{typed} ", message)
-        alone = rf"(?:source\.)?{name}" if "_" in name else rf"(?:source\.|^){name}"
-        message = re.sub(_STARTS + alone + _ENDS, typed, message)
-    return message
+    every, words = "|".join(names), "|".join(name for name in names if "_" in name) or "_"
+    alone = rf"(?:(?:source\.)?(?P<word>{words})|(?:source\.|^)(?P<first>{every})){_ENDS}"
+    # Another table is passed over, so that a column in it is no argument: types = { date = "date" }.
+    pattern = (
+        rf"{_STARTS}(?<!\.)(?P<set>{every}){_VALUE}|\{{[^}}]*\}}"
+        rf"|{_STARTS}(?:(?:source\.)?(?P<of>{every})\.(?=\w)|{alone})"
+    )
+    return re.sub(pattern, partial(_argument, names, write), message) if names else message
 
 
 def _of_table(names: Mapping[str, str], match: re.Match[str]) -> str:
     return names[match[2]] if match[1] in names and match[2] in names else match[0]
 
 
-def _rewritten(write: Callable[[str, str], str], name: str, match: re.Match[str]) -> str:
-    return write(name, match[1])
+def _argument(names: Mapping[str, str], write: Callable[[str, str], str], match: re.Match[str]) -> str:
+    if match["set"]:
+        return write(names[match["set"]], match["value"])
+    name = match["of"] or match["word"] or match["first"]
+    return names.get(name or "", match[0]) + " " * bool(match["of"])
 
 
 def reason_of(error: BaseException | str) -> str:

@@ -317,9 +317,10 @@ class Derivations:
         -------
         pandas.DataFrame
             A cell is a whole number, or a text: the marker, an interval as "4 to 12", "7 follows exactly", a band, or
-            "≈ 12" for a count that has noise where others are exact. Margins are whole numbers where they follow. Rows
-            and columns are those that the declared domain lists, in its order; those of cells found in the data are
-            sorted, and a cell of them without a row has the marker. ``attrs`` has the release's id and the marker.
+            "≈ 12" for a count that has noise where others are exact. Margins are whole numbers where they follow, and
+            say "cells may be missing" or "no total" where noise leaves no total. Rows and columns are those
+            that the declared domain lists, in its order; those of cells found in the data are sorted, and a cell of
+            them without a row has the marker. ``attrs`` has the release's id and the marker.
 
         Raises
         ------

@@ -20,7 +20,7 @@ from pkdp_pipeline.engines import CellCounts, Tally, Units, engine_for
 from pkdp_pipeline.errors import ArgumentError, InputCheckError, PkdpError
 from pkdp_pipeline.model.columns import Bins, group_order
 from pkdp_pipeline.model.display import Bands, Display, Rounding
-from pkdp_pipeline.model.keys import Domain, canonical_key, kind_of_dtype, published_keys
+from pkdp_pipeline.model.keys import Domain, canonical_key, kind_of_keys, published_keys
 from pkdp_pipeline.model.mechanisms import (
     Count,
     GeometricNoise,
@@ -50,8 +50,10 @@ class Counted:
         The cells found, or those of the declared domain; empty for a count.
     others : int or None
         For a count with `k_complement`: how many people do not satisfy the predicate.
-    missing_unit, several_cells, undeclared_cells : bool
-        Whether there are rows without a unit, units in several cells, and cells that the domain does not list.
+    missing_unit, several_cells : bool
+        Whether there are rows without a unit, and units in several cells.
+    undeclared_cells : tuple of str
+        By-columns with values that the domain does not list; all where it lacks a combination alone.
     units : Units
         Whether some people may have several names, in any row of the frame: no predicate decides about it.
     """
@@ -62,7 +64,7 @@ class Counted:
     others: int | None = None
     missing_unit: bool = False
     several_cells: bool = False
-    undeclared_cells: bool = False
+    undeclared_cells: tuple[str, ...] = ()
     units: Units = field(default_factory=Units)
 
     def problems(self) -> list[str]:
@@ -99,8 +101,8 @@ class Counted:
             )
         if self.undeclared_cells and question.undeclared == "error":
             problems.append(
-                f"{by} has values that the declared domain does not list (a missing value is None there). Add them, "
-                'or take such units as absent with undeclared="absent".'
+                f"{', '.join(map(repr, self.undeclared_cells))} has values that the declared domain does not list (a "
+                'missing value is None there). Add them, or take such units as absent with undeclared="absent".'
             )
         return problems
 
@@ -128,19 +130,19 @@ def count_units(frame: Any, question: Question) -> Counted:
     cells = _answered(lambda: engine.cells(frame, question))
     if cells.sums is not None:
         cells = replace(cells, counts=cells.sums)
-    keys, counts, strangers = cells.keys, cells.counts.tolist(), False
+    keys, counts, undeclared = cells.keys, cells.counts.tolist(), tuple[str, ...]()
     if not question.by:
         counts = [sum(counts)]
     if question.domain is not None:
         keys = question.domain.keys()
-        counts, strangers = _answered(partial(_in_domain, cells, question.domain, untyped=_untyped(frame)))
+        counts, undeclared = _answered(partial(_in_domain, cells, question.domain))
     return Counted(
         question=question,
         keys=keys,
         counts=counts,
         missing_unit=cells.missing_unit,
         several_cells=cells.several_cells,
-        undeclared_cells=strangers,
+        undeclared_cells=undeclared,
         units=checked_units(cells),
     )
 
@@ -274,21 +276,14 @@ def _public(mechanism: Mechanism, counts: list[int], *, others: int | None = Non
     return {value_columns(mechanism)[0]: pd.arrays.IntegerArray(values, ~np.array(kept, dtype=bool))}
 
 
-def _untyped(frame: Any) -> frozenset[str]:
-    """Return the columns of an empty pandas frame that say nothing about what they would hold.
+def _in_domain(cells: CellCounts, domain: Domain) -> tuple[list[int], tuple[str, ...]]:
+    """Return the count of every public cell, in the domain's order, and the columns by which there are other cells.
 
-    A file that was read without rows leaves such columns; refusing them would tell that it has none.
+    Where each value is declared, and a combination of them is not, these are all.
     """
-    if not isinstance(frame, pd.DataFrame) or not frame.empty:
-        return frozenset()
-    return frozenset(str(column) for column, dtype in frame.dtypes.items() if pd.api.types.is_object_dtype(dtype))
-
-
-def _in_domain(cells: CellCounts, domain: Domain, *, untyped: frozenset[str]) -> tuple[list[int], bool]:
-    """Return the count of every public cell, in the domain's order, and whether there are other cells."""
     for column, kind in zip(domain.by, domain.kinds, strict=True):
-        actual = kind_of_dtype(cells.keys[column].dtype)
-        if column not in untyped and kind not in (None, actual) and not {kind, actual} <= _NUMBERS:
+        actual = kind_of_keys(cells.keys[column])
+        if None not in (kind, actual) and kind != actual and not {kind, actual} <= _NUMBERS:
             raise ArgumentError(
                 f"domain names the cells of {column!r} by {kind} values, but the column holds {actual} values; write "
                 "the domain as the column has it, or convert the column."
@@ -296,14 +291,17 @@ def _in_domain(cells: CellCounts, domain: Domain, *, untyped: frozenset[str]) ->
     positions = {cell: position for position, cell in enumerate(domain.cells)}
     counts = [0] * len(domain.cells)
     keys = zip(*([canonical_key(key) for key in cells.keys[column].array] for column in domain.by), strict=True)
-    strangers = False
+    strangers = []
     for key, units in zip(keys, cells.counts.tolist(), strict=True):
         position = positions.get(key)
         if position is None:
-            strangers = True
+            strangers.append(key)
         else:
             counts[position] = units
-    return counts, strangers
+    if not strangers:
+        return counts, ()
+    columns = zip(domain.by, zip(*strangers, strict=True), zip(*domain.cells, strict=True), strict=True)
+    return counts, tuple(column for column, own, declared in columns if not {*own} <= {*declared}) or domain.by
 
 
 def add_noise(counts: Sequence[int], noise: GeometricNoise, sensitivity: int = 1) -> list[int]:

@@ -359,7 +359,8 @@ def _row(names: Sequence[str], cell: Any) -> list[Any]:
 def _form(names: Sequence[str]) -> ArgumentError:
     return ArgumentError(
         f"domain must be a list of the public cells of {', '.join(map(repr, names))}: domain := ['US', 'NO'], or for "
-        "several columns a list of rows with one value for each: domain := [('US', true), ('NO', false)]."
+        "several columns the values of each, domain := {'country': ['US', 'NO'], 'flag': [true, false]}, or a list of "
+        "rows, domain := [('US', true), ('NO', false)]."
     )
 
 

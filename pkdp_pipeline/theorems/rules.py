@@ -201,8 +201,8 @@ def _each_cell(theorem: str, mechanism: Histogram, attacker: AttackerModel, left
     if not attacker.independent_cells:
         return (
             f"a person may be in {mechanism.cells_per_unit} cells, and what they tell together is known only where her "
-            "cells are independent of one another given her habits: declare independent_cells, and p_max told all "
-            "her other cells, where that can be argued; noise needs no such argument"
+            "cells are independent of one another given her habits: declare independent_cells in the attacker, and "
+            "p_max told all her other cells, where that can be argued; noise needs no such argument"
         )
     outcome = _presence(mechanism, attacker, left)
     if not isinstance(outcome, Applied):

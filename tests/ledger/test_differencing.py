@@ -14,11 +14,12 @@ from pkdp_pipeline.model.evidence import (
     OncePerUnit,
     OneDayProtected,
 )
-from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Sum
 
 NOISE = GeometricNoise(0.5)
 TABLE, NOISED = Histogram(k=50), Histogram(noise=NOISE)
 ROUNDED, BANDED = (Histogram(k=50, display=rule) for rule in (Rounding(7), Bands([0, 60])))
+SUM = Sum((0, 5), NOISE)
 THRESHOLDED = Histogram(k=5, noise=NOISE, release_threshold=20)
 HABITS = IndependentGivenHabits()
 
@@ -56,8 +57,8 @@ def test_one_noiseless_release_of_two_is_refused_with_the_three_ways_out(new, ol
         ({"period": "2013-01-02/2013-01-08"}, {"period": "2013-01-01/2013-01-07"}, "rolling windows", "without over"),
         ({"period": "2013-W01"}, {}, "a week beside its days", "add up what is published"),
         ({"period": "2013"}, {"period": "2013-01-02"}, "running totals", "without overlaps"),
-        ({"where": "delay > 5"}, {}, "be nested", "the filters' columns"),
-        ({}, {"where": "delay > 5"}, "be nested", "its cells declared in domain"),
+        ({"where": "delay > 5"}, {}, "one has a filter", "the filters' columns"),
+        ({}, {"where": "delay > 5"}, "one has a filter", "its cells declared in domain"),
         ({"where": "delay > 5"}, {"where": "delay > 15"}, "filters may overlap", "release.rollup"),
         ({"where": "(delay>5)"}, {"where": "delay > 5"}, "however they are spelled", "release.rollup"),
         ({"where": "c == 'a'"}, {"where": 'c == "a"'}, "predicates are not compared", "release.rollup"),
@@ -65,6 +66,7 @@ def test_one_noiseless_release_of_two_is_refused_with_the_three_ways_out(new, ol
         ({"opaque": True, "label": "a"}, {"opaque": True, "label": "b"}, "overlapping everything", "rollup"),
         ({"opaque": True}, {"opaque": True}, "a revision of the same query", "let the first release stand"),
         ({"mechanism": Count(k=9)}, {}, "a total beside its histogram", "derive the total from it"),
+        ({"mechanism": SUM}, {"where": "delay > 5"}, "neither is derived from the other", "publish one of them alone"),
         ({"mechanism": Count()}, {}, "a total beside its histogram", "its cells declared in domain"),
         ({"by": ("origin",)}, {}, "counted by other columns", "origin, carrier"),
         ({"mechanism": Histogram(k=20)}, {}, "other thresholds", "publish one of them"),

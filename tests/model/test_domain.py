@@ -32,7 +32,7 @@ def test_cells_of_one_column_are_a_list_and_of_several_tuples_or_a_product():
         (("a",), "xy", "list"),
         (("a",), 3, "list"),
         (("a",), [("x",)], "plain values"),
-        (("a",), {"b": ["x"]}, "exactly the by-columns 'a'"),
+        (("a",), {"b": ["x"]}, "by names 'a', and domain gives the values of 'b'"),
         (("a", "b"), ["x", "y"], "list of tuples"),
         (("a", "b"), [("x",)], "one value for each of 'a', 'b'"),
         (("a", "b"), {"a": ["x"]}, "exactly"),

@@ -15,7 +15,7 @@ from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError, PkdpError
 from pkdp_pipeline.model import evidence
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import Histogram
-from pkdp_pipeline.model.wording import JOB_FILE, PYTHON, Worded, rounded_down, worded_for
+from pkdp_pipeline.model.wording import JOB_FILE, PYTHON, Worded, rounded_down, with_arguments, worded_for
 from pkdp_pipeline.releases.options import Declared
 
 
@@ -84,3 +84,13 @@ def test_what_is_attained_is_rounded_down(value):
     assert exact - abs(exact) / 50 <= Fraction(rounded_down(value)) <= exact
     assert rounded_down(0.12399) == "0.123"
     assert rounded_down(0.0) == "0"
+
+
+def test_a_column_in_a_table_of_a_message_is_no_argument():
+    names = {"date": "--date", "unit": "--unit", "types": "--type"}
+    of_run = with_arguments('types = { date = "date" } in source', {"date": "--date"}, lambda name, _: name)
+    assert of_run == 'types = { date = "date" } in source'
+    message = 'write types = { unit = "text" } in source, or { date = "date" }, or unit="person"'
+    assert with_arguments(message, names, lambda name, value: f"{name} {value}") == (
+        'write --type { unit = "text" }, or { date = "date" }, or --unit "person"'
+    )

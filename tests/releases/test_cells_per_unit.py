@@ -160,7 +160,7 @@ def test_wrong_job_files_are_refused_before_anything(tmp_path, visits, written, 
 
 
 OTHERWISE = {
-    ("independent_cells = true", ""): "declare independent_cells, and p_max",
+    ("independent_cells = true", ""): "declare independent_cells in the attacker, and p_max",
     ("independent_cells = true", 'independent_cells = "yes"'): "independent_cells",
     ('by = "clinic"\n', ""): "cells_per_unit is about the cells of a histogram",
     ("p_max = 0.1\n", ""): "p_max",

@@ -181,7 +181,9 @@ def _crossed(release: Release, mark: str, totals: Sequence[Release]) -> Mapping[
         ]
         rows.append((list(map(_key, keys if len(down) > 1 else (keys,))), cells))
     remark = f"Down: {', '.join(down)}. Across: {across}."
-    remark += " Totals that hidden counts leave open are intervals." * margins
+    remark += (
+        " Totals that hidden counts leave open are intervals; where every count is noised there are none." * margins
+    )
     return {"Cross-table": ([remark], [*down, *headers], rows)}
 
 

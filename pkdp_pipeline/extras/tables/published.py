@@ -337,17 +337,23 @@ class _Cells:
                 texts[group] = self.mark
             else:
                 low = math.floor(least * 100) / 100
-                texts[group] = f"{low} or more" if pd.isna(most) else f"{low} to {math.ceil(most * 100) / 100}"
+                texts[group] = self._or_more(low) if pd.isna(most) else f"{low} to {math.ceil(most * 100) / 100}"
         return texts
 
     def _hidden(self, least: Any, most: Any, *, single: bool) -> str:
         """Return the interval that follows of a hidden count, the marker where it says no more than that."""
         k = hidden_below(self.mechanism)
         if most is pd.NA:
-            return self.mark if single and least == 0 else f"{least} or more"
+            return self.mark if single and least == 0 else self._or_more(least)
         if single and (least, most) == (0, (k or 1) - 1):
             return self.mark
         return f"{least} follows exactly" if least == most else f"{least} to {most}"
+
+    def _or_more(self, least: Any) -> str:
+        """Return a bound from below; where that of noised cells only says how many are shown, why there is no total."""
+        if self.mechanism.noise is None or noised_below(self.mechanism):
+            return f"{least} or more"
+        return "cells may be missing" if self.unlisted else "no total"
 
     def _margin(self, names: tuple[str, ...]) -> pd.DataFrame:
         """Return totals of groups: exact where one was published, else the interval that the cells leave."""

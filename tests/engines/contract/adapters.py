@@ -64,7 +64,9 @@ def pandas_frame(table: pa.Table) -> pd.DataFrame:
     def dtype(kind):
         if pa.types.is_boolean(kind):
             return pd.BooleanDtype()
-        return pd.ArrowDtype(kind) if pa.types.is_date(kind) or pa.types.is_decimal(kind) else None
+        # Objects are dates where there are any.
+        typed = pa.types.is_decimal(kind) or (pa.types.is_date(kind) and not len(table))
+        return pd.ArrowDtype(kind) if typed else None
 
     return table.to_pandas(types_mapper=dtype)
 

@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 from doors import kind_in_text
 
-__all__ = ["COLUMNS", "NO_UNIT", "TYPES", "Type", "coded", "page"]
+__all__ = ["COLUMNS", "DAYS", "NO_UNIT", "TYPES", "Type", "coded", "page"]
 
 #: Frames and files as the page names them, and the doors of each.
 COLUMNS: Mapping[str, tuple[str, ...]] = {

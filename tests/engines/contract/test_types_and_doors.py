@@ -10,7 +10,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from column_types import COLUMNS, NO_UNIT, TYPES, coded, page
+from column_types import COLUMNS, DAYS, NO_UNIT, TYPES, coded, page
 from doors import ATTACKER, arrow_frame, doors
 from thorough import spread, thinned
 
@@ -149,7 +149,8 @@ def test_a_value_in_a_sparse_column_of_pandas_is_a_unit_and_no_key():
 OBJECTS = {
     "bytes": [b"a", b"b"],
     "whole numbers and text": [1, "1"],
-    "dates": [dt.date(2020, 1, 1), dt.date(2020, 1, 2)],
+    "dates and times": [dt.date(2020, 1, 1), dt.datetime(2020, 1, 2)],
+    "dates and text": [dt.date(2020, 1, 1), "2020-01-02"],
 }
 
 
@@ -160,6 +161,27 @@ def test_categories_are_keys_of_pandas_where_their_values_are(values):
         for ask in ({}, {"where": "u > 100"}):
             with pytest.raises(pkdp.ArgumentError, match="does not hold text alone"):
                 pkdp.histogram(frame, "x", unit="u", k=2, attacker=ATTACKER, **ask)
+
+
+@pytest.mark.parametrize("kind", [object, "category"])
+@pytest.mark.parametrize("terms", [{}, {"one_cell": "hash"}, {"domain": [*DAYS, None]}], ids=str)
+def test_objects_of_pandas_that_are_dates_alone_are_counted_as_dates(kind, terms):
+    days, people = [*DAYS, DAYS[0], None, None, DAYS[2]], [1, 2, 3, 4, 5, 6, 2 if terms.get("one_cell") else 7]
+    frame = pd.DataFrame({"x": pd.Series(days, dtype=object).astype(kind), "u": people})
+    table, terms = pa.table({"x": pa.array(days), "u": people}), {"k": 2} | terms
+    for by in ("x", pkdp.bins("x", "month"))[: 1 if "domain" in terms else 2]:
+        question = {**terms, "unit": "u", "attacker": ATTACKER}
+        assert pkdp.histogram(frame, by, **question).id == pkdp.histogram(duckdb.from_arrow(table), by, **question).id
+
+
+def test_the_keys_alone_say_whether_objects_of_pandas_are_dates():
+    nothing = {"x": [None] * 4, "u": [1, 2, 3, 4]}
+    for rows in (nothing, nothing | {"x": [*nothing["x"][:3], DAYS[0]]}):
+        frame = pd.DataFrame(rows).astype({"x": object})
+        release = pkdp.histogram(frame, "x", unit="u", k=2, attacker=ATTACKER)
+        assert release.table["x"].dtype == "str"
+        declared = pkdp.histogram(frame, "x", unit="u", k=2, attacker=ATTACKER, domain=[DAYS[0], None])
+        assert declared.table["count"].fillna(0).tolist() == [0, 4 if rows is nothing else 3]
 
 
 def test_a_missing_value_in_a_dictionary_is_a_missing_unit():

@@ -102,7 +102,7 @@ def opened(path: str | os.PathLike[str], rows: int) -> Opened:
     except (ArgumentError, UnicodeError) as error:
         why = _why(error)
         if Path(path).suffix.lower() in (".csv", ".xlsx", ".md"):
-            why = "this file carries none; verify the Parquet file of the table, or the report in HTML or JSON."
+            why = "it carries no certificate; verify the Parquet file of the table, or the report in HTML or JSON."
         words = f"{name!r} is no release (Parquet), certificate (JSON) or report with its content: {why}"
         raise ArgumentError(words) from None
     schema = document.get("schema") if isinstance(document, dict) else None

@@ -279,8 +279,8 @@ def _same_period(standing: Facts, other: Facts) -> tuple[str, Repair]:
             "a total beside its histogram gives back what suppressed cells withhold",
             lambda say: (
                 "publish the cross-tabulated histogram alone, its cells declared in domain, and derive the total from "
-                f"it with {say.derived('rollup')}, as an interval where cells are suppressed; without domain nothing "
-                "bounds the total"
+                f"it: {say.derived('rollup')} (where cells are suppressed it is an interval, without domain nothing "
+                "bounds it)"
             ),
         )
     if standing.by != other.by:

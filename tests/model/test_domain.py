@@ -35,7 +35,7 @@ def test_cells_of_one_column_are_a_list_and_of_several_tuples_or_a_product():
         (("a",), {"b": ["x"]}, "by names 'a', and domain gives the values of 'b'"),
         (("a", "b"), ["x", "y"], "list of tuples"),
         (("a", "b"), [("x",)], "one value for each of 'a', 'b'"),
-        (("a", "b"), {"a": ["x"]}, "exactly"),
+        (("a", "b"), {"a": ["x"]}, "must name the same columns"),
         (("a", "b"), {"a": ["x"], "b": "xy"}, "domain of 'b'"),
         (("a",), ["x", 1], "mixes integer and text"),
         (("a",), [True, 1.5], "mixes"),

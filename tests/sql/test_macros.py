@@ -272,7 +272,7 @@ def test_a_domain_of_all_combinations(shared):
         ("SE", True, None),
         ("SE", False, None),
     ]
-    refused(shared, f"{question}{{flag: [true]}})", "one value for each")
+    refused(shared, f"{question}{{flag: [true]}})", "a list of rows")
 
 
 def test_a_count_is_a_scalar_and_a_table(shared):

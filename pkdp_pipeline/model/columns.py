@@ -309,8 +309,8 @@ def check_columns(argument: str, names: Iterable[str], columns: Sequence[object]
             continue
         begun = [column for column in known if column.casefold().startswith(name.casefold())]
         close = alike or difflib.get_close_matches(name, known, n=1) or begun
-        hint = f"Did you mean {close[0]!r}?" if close else f"It has {columns_listed(known)}."
-        hint += f" A text stands in quotes: {name!r}." * (argument == "where")
+        text = f"; a text is written {name!r}" * (argument == "where")
+        hint = f"Did you mean {close[0]!r}?" if close else f"It has {columns_listed(known)}{text}."
         raise ArgumentError(f"{argument} names column {name!r}, which {of} does not have. {hint}")
 
 

@@ -22,7 +22,8 @@ def refusal(frame, where):
 def test_names_and_functions(kind):
     with duckdb.connect() as connection:
         frame = {"pandas": FRAME, "polars": pl.from_pandas(FRAME), "relation": connection.from_df(FRAME)}[kind]
-        assert refusal(frame, "city == 'x'").endswith("does not have. It has 'person', 'town', 'a b'.")
+        assert refusal(frame, "city == 'x'").endswith("It has 'person', 'town', 'a b'; a text is written 'city'.")
+        assert refusal(frame, "pers == 'x'").endswith("does not have. Did you mean 'person'?")
         assert refusal(frame, "twon == 'x'").endswith("does not have. Did you mean 'town'?")
         assert "written like age >= 65 and town == 'Ely'" in refusal(frame, "town = 'x'")
         for call in ("len(town)", "max(`a b`)"):

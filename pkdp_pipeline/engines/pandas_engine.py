@@ -31,7 +31,7 @@ from pkdp_pipeline.engines.memory import (
 from pkdp_pipeline.engines.statements import WHOLE, not_whole, number_of
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.columns import Bins, Selection, check_columns
-from pkdp_pipeline.model.keys import canonical_key, key_dtype, kind_of_dtype
+from pkdp_pipeline.model.keys import canonical_key, from_arrow, key_dtype, kind_of_dtype
 from pkdp_pipeline.model.predicate import Condition, Conjunction, Predicate
 
 if TYPE_CHECKING:
@@ -199,11 +199,7 @@ class PandasEngine:
             columns = {"b0": np.zeros(size, dtype=np.int64)} | columns
             columns["v"] = rows[summed[0]].array if summed else np.ones(size, dtype=np.int64)
         answer = cells_in_memory(_table(columns), question)
-        return CellCounts.of(
-            answer,
-            question.by,
-            lambda keys, name: pd.Series(pd.arrays.ArrowExtensionArray(keys)).astype(public[name]),
-        )
+        return CellCounts.of(answer, question.by, lambda keys, name: from_arrow(keys, public[name]))
 
     def tally(self, frame: pd.DataFrame, question: Selection) -> Tally:
         """See `Engine.tally`."""

@@ -359,8 +359,7 @@ def _row(names: Sequence[str], cell: Any) -> list[Any]:
 def _form(names: Sequence[str]) -> ArgumentError:
     return ArgumentError(
         f"domain must be a list of the public cells of {', '.join(map(repr, names))}: domain := ['US', 'NO'], or for "
-        "several columns the values of each, domain := {'country': ['US', 'NO'], 'flag': [true, false]}, or a list of "
-        "rows, domain := [('US', true), ('NO', false)]."
+        "several columns {'country': ['US', 'NO'], 'flag': [true]}, or a list of rows: [('US', true), ('NO', true)]."
     )
 
 

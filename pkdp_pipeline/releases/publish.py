@@ -146,8 +146,8 @@ class Publication:
         object.__setattr__(self, "attacker", attacker)
         if attacker.p_max == 0.0 and question.mechanism.k is not None:
             warnings.warn(
-                "p_max = 0 says that nobody else is ever counted, which any number shows to be false: the certificate "
-                "then promises nothing. Declare how sure the attacker can be at most.",
+                "p_max = 0 says that nobody else is ever counted, which any published number shows to be false: the "
+                "certificate then promises nothing. Declare how sure the attacker can be at most.",
                 stacklevel=1,
             )
         mechanism = beside_groups(question.mechanism, question.grouping, question.protects, attacker)

@@ -163,6 +163,22 @@ def test_input_that_is_not_as_declared_is_refused_with_the_rules_on_offer(as_fra
         pkdp.histogram(as_frame(STRAYS), "c", attacker=ATTACKER, k=1 + 1, **fields)
 
 
+def test_of_several_columns_the_one_with_values_that_are_not_declared_is_named():
+    frame = people(a=12, b=12).assign(d="x")
+    terms = {"unit": "u", "k": 10, "attacker": ATTACKER}
+    for domain, columns in (
+        ({"c": ["a"], "d": ["x", "y"]}, "published: 'c' has"),
+        ([("a", "x"), ("b", "y")], "published: 'c', 'd' has"),
+    ):
+        with pytest.raises(pkdp.InputCheckError, match=columns):
+            frame.pkdp.histogram(["c", "d"], domain=domain, **terms)
+
+
+def test_an_attacker_for_whom_nobody_else_is_counted_is_warned_of():
+    with pytest.warns(UserWarning, match="p_max = 0"):
+        people(a=12).pkdp.histogram("c", unit="u", k=10, attacker=pkdp.AttackerModel(p_max=0))
+
+
 def test_a_count_refuses_missing_units_too(as_frame):
     with pytest.raises(pkdp.InputCheckError, match="missing_unit"):
         pkdp.count(as_frame(STRAYS), unit="u", attacker=SURE)

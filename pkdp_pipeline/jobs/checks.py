@@ -155,7 +155,7 @@ def _of_cells(job: Job, request: Question, counted: Counted | None) -> list[Rule
     rules, name, unit, by = [], request.label, _listed(request.unit), _listed(request.by)
     # A table and its totals count the same people, so that no rule chooses among their rows.
     counts_all = request.is_total or any(table.name == name and table.margins for table in job.release)
-    if request.by:
+    if request.by and request.one_cell == "error":
         text = (
             f"release {name!r}: units {unit} must not have rows in several cells of {by}; one_cell says which one "
             'counts: "most_frequent", "first" (with order_by) or "hash"; cells_per_unit, how many count'

@@ -87,8 +87,8 @@ _DRAWS = frozenset({"independent_draws", "disjoint_units", "same_table"})
 
 def _check_draws(parts: tuple[Part, ...], keys: frozenset[str]) -> None:
     """Raise `NoEvidenceError` where several releases of samples are added up by what says nothing about draws."""
-    drawn = [part for part in parts if any("sampled" in THEOREMS[key.theorem].rests_on for key in part.bounds)]
-    if "independent_draws" in keys and len(drawn) < len(parts):
+    drawn = any(True in part.samples for part in parts)
+    if "independent_draws" in keys and any(False in part.samples for part in parts):
         raise NoEvidenceError(
             "independent draws are about releases of secret samples, and some of these are none: certify all of them "
             "with sampled in the attacker, or declare evidence about people's records."

@@ -21,7 +21,7 @@ from pkdp_pipeline.model.wording import Worded
 from pkdp_pipeline.theorems import words
 from pkdp_pipeline.theorems.bound import MAX_NOISE, PAPER, Applied, Bound, Largest, Theorem
 from pkdp_pipeline.theorems.counting import Counting, Uncertain
-from pkdp_pipeline.theorems.hull import TwoCells
+from pkdp_pipeline.theorems.hull import TwoCells, told_apart
 from pkdp_pipeline.theorems.noised_below import NoisedBelow
 from pkdp_pipeline.theorems.noisy_between import MAX_LOOKED_AT, brackets_of
 from pkdp_pipeline.theorems.numerics import UNIT, Array, Whole, binomial_below, binomial_weights, float_below
@@ -358,7 +358,10 @@ def _noised_below(
     if not both:
         return Applied(bound=bound, attack=bound if looks == 1 and not attacker.p_min else None)
     alone = attacker.known == 0 and attacker.p_max_between is None and not attacker.p_min
-    cells = TwoCells(theorem=key, presence=bound)
+    # A count of 0 has no row, as one that release_threshold hides, but for certain.
+    release = bound.release_threshold if bound.from_one else None
+    added = 0.0 if release is None else told_apart(bound.noise, release - 1)
+    cells = TwoCells(theorem=key, presence=bound, added=added)
     return Applied(bound=cells, attack=cells if alone else None)
 
 

@@ -227,7 +227,7 @@ def _is_beside(total: set[Publication], others: set[Publication]) -> bool:
 def assumed_beside(
     parts: tuple[Part, ...], evidence: tuple[Evidence, ...], leakage: tuple[Leakage, ...]
 ) -> tuple[str, ...]:
-    """Return what a total assumes about leakages, besides what its parts assume; as plain sentences."""
+    """Return what a total assumes about leakages and draws, besides what its parts assume; as plain sentences."""
     sentences, keys = [], _keys(evidence)
     if "same_table" in keys:
         return ()
@@ -237,6 +237,8 @@ def assumed_beside(
         sentences.append(
             "A leakage beside one release tells nothing about the records of releases that do not name it."
         )
+    if "disjoint_units" in keys and len(parts) > 1 and any(True in part.samples for part in parts):
+        sentences.append("Who was drawn for one part tells nothing about who was drawn for another.")
     if leakage and "bounded_dependence" in keys:
         sentences.append("A leakage beside a release counts as part of it where releases depend on earlier ones.")
     private = [leak.name for leak in leakage if leak.is_private]

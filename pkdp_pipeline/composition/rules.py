@@ -237,12 +237,13 @@ def assumed_beside(
         sentences.append(
             "A leakage beside one release tells nothing about the records of releases that do not name it."
         )
-    if "disjoint_units" in keys and len(parts) > 1 and any(True in part.samples for part in parts):
+    several = sum(part.times for part in parts) > 1
+    if "disjoint_units" in keys and several and any(True in part.samples for part in parts):
         sentences.append("Who was drawn for one part tells nothing about who was drawn for another.")
     if leakage and "bounded_dependence" in keys:
         sentences.append("A leakage beside a release counts as part of it where releases depend on earlier ones.")
     private = [leak.name for leak in leakage if leak.is_private]
-    if private and sum(part.times for part in parts) > 1:
+    if private and several:
         # One that follows from many days differs in as many records, and not independently from day to day.
         own = "follows from the records of one release alone, each release having its own, with randomness of its own"
         if "same_people" in keys:

@@ -239,7 +239,7 @@ def assumed_beside(
         )
     several = sum(part.times for part in parts) > 1
     if "disjoint_units" in keys and several and any(True in part.samples for part in parts):
-        sentences.append("Who was drawn for one part tells nothing about who was drawn for another.")
+        sentences.append("The draw of one part tells nothing about the draws of others.")
     if leakage and "bounded_dependence" in keys:
         sentences.append("A leakage beside a release counts as part of it where releases depend on earlier ones.")
     private = [leak.name for leak in leakage if leak.is_private]

@@ -109,10 +109,10 @@ def _value_behind_noise(mechanism: Histogram, attacker: AttackerModel, left: fro
     if presence is None or release is None or noise is None or noise.epsilon < _MIN_NOISE_IN_TWO_CELLS:
         return None
     assert mechanism.k is not None
-    told = told_apart(noise.epsilon, release - mechanism.k)
+    share = told_apart(noise.epsilon, release - mechanism.k)
     alone = attacker.known == 0 and attacker.p_max_between is None and not attacker.p_min
     attack = ReachedThroughAbsence(theorem="attack", presence=presence)
-    bound = NoisyTwoCells(theorem="noisy_value", presence=presence, told_apart=told)
+    bound = NoisyTwoCells(theorem="noisy_value", presence=presence, told_apart=share)
     return Applied(bound=bound, attack=attack if alone else None)
 
 

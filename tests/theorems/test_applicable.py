@@ -53,6 +53,13 @@ def bounds_for(mechanism, protects="presence", **attacker):
             ["thresholding", "noisy_thresholding", "noisy_thresholding_in_box", "thresholding_in_box"],
             True,
         ),
+        (
+            Count(k=9, noise=NOISE),
+            {**BOX, "unknown": 500, "known": 8},
+            "presence",
+            ["thresholding", "noisy_thresholding", "noisy_counting", "counting"],
+            False,
+        ),
         (Count(k=1, noise=NOISE, release_threshold=9), {"p_max": 0.6}, "presence", [], True),
         (
             Count(k=9, noise=NOISE),

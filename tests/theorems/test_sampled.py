@@ -214,7 +214,7 @@ def test_one_sample_asked_twice_is_not_added_up_through_totals_or_tables() -> No
     nested, flat = (pkdp.compose(parts, pkdp.IndependentDraws()) for parts in ([drawn_anew, release], [(release, 3)]))
     assert nested.delta(1.0) == pytest.approx(flat.delta(1.0), rel=0.05)
     apart = pkdp.compose([release, habits], pkdp.DisjointUnits()).assumptions
-    assert any("tells nothing about who was drawn for another" in text for text in apart)
+    assert any("tells nothing about the draws of others" in text for text in apart)
     mixed = pkdp.compose([release, pkdp.certify(pkdp.Count(k=k), pkdp.AttackerModel(p_max=0.1))], pkdp.SameTable())
     with pytest.raises(pkdp.NoEvidenceError, match="some of these are none"):
         pkdp.compose([mixed, release], pkdp.IndependentDraws())

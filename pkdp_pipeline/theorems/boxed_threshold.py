@@ -28,7 +28,15 @@ from pkdp_pipeline.model.mechanisms import Count, Mechanism
 from pkdp_pipeline.model.wording import listed
 from pkdp_pipeline.theorems import words
 from pkdp_pipeline.theorems.bound import MAX_NOISE, MIN_NOISE, PAPER, Applied, Theorem
-from pkdp_pipeline.theorems.counting import MAX_EPSILON, MAX_INVERTED_SHARE, Blocks, Counting, Passed, first_blocks
+from pkdp_pipeline.theorems.counting import (
+    MAX_EPSILON,
+    MAX_HIDDEN,
+    MAX_INVERTED_SHARE,
+    Blocks,
+    Counting,
+    Passed,
+    first_blocks,
+)
 from pkdp_pipeline.theorems.noisy_threshold import MAX_KNOWN, NoisyBesideKnown, NoisyThreshold
 from pkdp_pipeline.theorems.numerics import (
     Array,
@@ -355,17 +363,13 @@ def _noised(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> 
     bound = replace(bound, noise=mechanism.noise.epsilon)
     if _suppresses(mechanism):
         passed = _passed(mechanism, bound)
-        return Applied(bound=passed, attack=None) if passed.hidden <= _MAX_HIDDEN else None
+        return Applied(bound=passed, attack=None) if passed.hidden <= MAX_HIDDEN else None
     # Theorem E is this with more people.
     if _BOTH in left and _thresholded(_SIDES[0], mechanism, attacker, left):
         return None
     # A threshold of at most 1 forbids no cutoff that could be best.
     controlled = attacker.known if attacker.influence == "active" else 0
     return Applied(bound=bound, attack=bound if (mechanism.release_threshold or 0) - controlled <= 1 else None)
-
-
-_MAX_HIDDEN = 0.01
-"""Where thresholds before the noise may hide a count with a larger chance, what enough people pass says little."""
 
 
 def _passed(mechanism: Count, bound: Counting) -> Passed:

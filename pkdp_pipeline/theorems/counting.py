@@ -244,6 +244,10 @@ class Counting(Uncertain):
         return lower, upper
 
 
+MAX_HIDDEN = 0.01
+"""Where thresholds before the noise may hide a count with a larger chance, what enough people pass says little."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passed(Derived):
     """Privacy profile of a count with noise behind thresholds that the unknown people alone nearly surely pass.
@@ -252,25 +256,28 @@ class Passed(Derived):
     ----------
     theorem : str
         Which statement uses the profile.
-    base : Counting
-        The same noise on the count without thresholds before it.
+    base : Uncertain
+        The same noise on the counts without thresholds before it.
     hidden : float
-        At or above the chance that so few of the unknown people count, or do not, that a threshold may hide the count.
+        At or above the chance that so few of the unknown people count, or do not, that a threshold may hide a count.
+    cells : int, default 1
+        How many counts the target's two lives change.
 
     Notes
     -----
-    Where both lives' counts pass, an event gains what it does without thresholds; elsewhere at most e^ε more. From ε0
-    on δ is at most what it is at ε0. *Guarantee*: the certified side is never below the divergence of any declared
-    attacker, whoever else is known; nothing is said to be attained. *Rounding*: up. *Source*: `docs/mathematics.md`,
-    section 6, "Against an attacker with partial knowledge".
+    Where all counts pass in both lives, an event gains what it does without thresholds; elsewhere at most e^ε more, of
+    two cells 1 + e^ε. From the end of the noise on δ is at most what it is there. *Guarantee*: the certified side is
+    never below the divergence of any declared attacker, whoever else is known; nothing is said to be attained.
+    *Rounding*: up. *Source*: `docs/mathematics.md`, section 6, "Against an attacker with partial knowledge".
     """
 
-    base: Counting
+    base: Uncertain
     hidden: float
+    cells: int = 1
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
-        added = np.exp(np.minimum(epsilons, self.base.noise or 0.0)) * self.hidden * (1.0 + 1e-12)
+        added = (self.cells - 1.0 + np.exp(np.minimum(epsilons, self.base.noise or 0.0))) * self.hidden * (1.0 + 1e-12)
         certified = np.nextafter(self.base.certified(epsilons) + added, np.inf)
         return np.zeros(len(epsilons)), np.minimum(1.0, certified)
 

@@ -246,7 +246,8 @@ LINES = {
     # Sums are called sums (7). The first screen: cells by periods, small pictures over time, changes that noise allows
     # to be seen.
     # A revision writes the report of everything again (4).
-    "extras/report": 3_867,
+    # Of a secret sample draws may be dependent, and records may be known (2).
+    "extras/report": 3_869,
     # With the dialogue of `init`, the only one there is (175), which cli had. Groups are given and offered (56).
     # A data set may have another name than its file (6).
     "extras/start": 910,

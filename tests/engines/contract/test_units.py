@@ -19,6 +19,7 @@ from thorough import spread, thinned
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.engines import SPACES, Doubts, Selection, Units, engine_for
 from pkdp_pipeline.engines.narwhals_columns import opened
+from pkdp_pipeline.engines.narwhals_engine import _spaced
 from pkdp_pipeline.engines.narwhals_queries import looked_at
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.predicate import from_query
@@ -212,8 +213,9 @@ def spaced_texts():
 
 def test_polars_sees_every_space_around_a_name():
     texts, spaced = spaced_texts()
-    rows, _ = opened(pl.DataFrame({"u0": texts}))
-    assert looked_at(rows, Doubts(texts=("u0",))).collect()["spaced"].to_list() == spaced
+    frame = pl.DataFrame({"i": range(len(texts)), "u0": texts})
+    assert looked_at(opened(frame)[0], Doubts(texts=("u0",))).collect()["spaced"].to_list() == spaced
+    assert frame.group_by("i").agg(_spaced(pl.col("u0"))).sort("i")["u0"].to_list() == spaced
 
 
 @pytest.mark.ibis
@@ -239,9 +241,10 @@ def test_postgres_sees_every_space_around_a_name(postgres_url):
         backend.disconnect()
 
 
+@pytest.mark.parametrize("kind", [pl.DataFrame, pl.LazyFrame])
 @pytest.mark.parametrize("hit", [True, False])
-def test_polars_looks_at_the_names_of_all_rows(hit):
-    rows = pl.DataFrame({"u": ["ann", " ann", "bob", None], "hit": [not hit, hit, True, False]})
+def test_polars_looks_at_the_names_of_all_rows(kind, hit):
+    rows = kind({"u": ["ann", " ann", "bob", None], "hit": [not hit, hit, True, False]})
     question = Selection(unit=("u",), where=from_query("hit"), everybody=False)
     tally = engine_for(rows).tally(rows, question)
     assert (tally.satisfying, tally.missing_unit, tally.units) == (2, True, Units(alike=True))

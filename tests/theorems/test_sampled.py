@@ -189,7 +189,7 @@ def test_draws_add_up_and_nothing_else_adds_them() -> None:
 
 
 def test_one_sample_asked_twice_is_not_added_up_through_totals_or_tables() -> None:
-    share, k, people = Fraction(1, 10), 8, 150
+    share, k, people = Fraction(1, 10), 8, 60
     # Everybody's records are known. Of one sample both days count all but the target, who is in the first count alone:
     # where both are shown their difference tells that she was drawn.
     attained = share * (1 - sum(drawn([share] * people)[:k]))

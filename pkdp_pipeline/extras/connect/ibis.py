@@ -5,9 +5,10 @@ The period is cut by moments that are computed here, so that no database's idea 
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from itertools import pairwise
@@ -21,6 +22,7 @@ from pkdp_pipeline.engines.narwhals_columns import BYTES
 from pkdp_pipeline.engines.narwhals_engine import FrameColumns, NarwhalsEngine, guarded
 from pkdp_pipeline.engines.narwhals_queries import backend_of, doubted, looked_at
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
+from pkdp_pipeline.extras.connect.postgres import SHADOWING, refuse_shadowed
 from pkdp_pipeline.jobs.sources.source import (
     DAYS,
     Answer,
@@ -48,6 +50,15 @@ if TYPE_CHECKING:
 _READ_RE2 = ("duckdb", "bigquery")
 #: The backends that order text as a language does, where their database is made so.
 _ORDER_BY_LANGUAGE = ("postgres",)
+#: SQL for the functions and operators that a backend may call in the place of its own.
+_SHADOWING = {
+    "duckdb": "SELECT function_name FROM system.main.duckdb_functions() WHERE internal OR "
+    "system.main.list_contains(system.main.current_schemas(true), schema_name) "
+    "GROUP BY function_name HAVING system.main.bool_or(internal) AND NOT system.main.bool_and(internal)",
+    "postgres": SHADOWING,
+}
+#: Functions that DuckDB calls where their names are not written: count(*), EXTRACT, AT TIME ZONE, IN, […] and {…}.
+_UNWRITTEN = ("count_star", "date_part", "timezone", "contains", "array_extract", "list_value", "struct_pack")
 
 
 class IbisEngine(NarwhalsEngine):
@@ -84,7 +95,11 @@ class IbisEngine(NarwhalsEngine):
         table = looked_at(rows, doubts).to_native()
         satisfying, looks = table.u0.nunique(where=table.hit), {name: table[name].any() for name in doubted(doubts)}
         answer = table.aggregate(satisfying=satisfying, missing_unit=table.u0.isnull().any(), **looks)
-        return self._tally_of(answer.to_pyarrow(), rows, question, doubts)
+        return self._tally_of(self._collected(nw.from_native(answer).lazy()), rows, question, doubts)
+
+    def _collected(self, query: nw.LazyFrame[Any]) -> Any:
+        _check_own_functions(query.to_native())
+        return super()._collected(query)
 
     def _marked(self, frame: Any, where: Any, name: str) -> Any:
         import ibis
@@ -92,6 +107,20 @@ class IbisEngine(NarwhalsEngine):
         if isinstance(where, (ibis.Deferred, ibis.ir.BooleanValue)):
             return frame.mutate(**{name: where})
         raise wrong_where(where, "a column name, a query string or an expression of Ibis for this table")
+
+
+def _check_own_functions(table: Any) -> None:
+    """Refuse a query that calls what has the name of a function of its backend, and may be another: a `ConfigError`."""
+    name = backend_of(table)
+    if name not in _SHADOWING:
+        return
+    backend = table.get_backend()
+    # Temporary macros are those of one connection.
+    with nullcontext(backend.con) if name == "duckdb" else backend.begin() as cursor:
+        shadowing = {function for function, *_ in cursor.execute(_SHADOWING[name]).fetchall()}
+    if shadowing:
+        called = {*re.findall(r"(\w+)\(", str(backend.compile(table)).lower()), *_UNWRITTEN}
+        refuse_shadowed(name, (function for function in shadowing if function in called or not function.isidentifier()))
 
 
 def _is_null(kind: Any) -> bool:

@@ -186,7 +186,7 @@ _SETTINGS = (
     "SET LOCAL idle_in_transaction_session_timeout = 0",
 )
 _OWN = "own.{0}namespace = 11 AND own.{0}name = f.{0}name"
-#: SQL for (name, is_first): functions and operators on the search path that PostgreSQL may call in the place of its own.
+#: SQL for (name, is_first): functions and operators on the search path that may be called in the place of PostgreSQL's.
 #: They take types of its own. Where their schema does not come before its own, they are of no extension and take other
 #: arguments than its own.
 SHADOWING = " UNION ".join(

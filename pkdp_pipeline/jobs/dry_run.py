@@ -199,31 +199,48 @@ def plan_day(
     `publications` are those of the day, where they are at hand.
     """
     releases, offered = list[PlannedRelease](), list[Any]()
-    charged: dict[Question, ReleaseCertificate] = {}
+    charged: dict[Question, Reservation] = {}
     for publication in job.publications(day) if publications is None else publications:
+        publication = replace(publication, ledger=ledger, revise=revise)
         question, name = publication.question, str(publication.question.label)
-        finer = next(filter(question.follows_from, charged), None)
+        outcome: Outcome = "replay"
         try:
             if not ahead:
                 job.period.check_open(day)
-            if finer is not None:
-                certificate = charged[finer].derived(question.mechanism)
-                releases.append(PlannedRelease(name=name, outcome="replay", certificate=certificate))
-                continue
             with in_job_words(name, speech):
-                answer = replace(publication, ledger=ledger, revise=revise).reserve(offered.append)
+                finer = next(filter(question.follows_from, charged), None)
+                answer = charged[finer] if finer is not None else publication.reserve(offered.append)
+                if finer is None and isinstance(answer, Reservation):
+                    outcome, charged[question] = "publish", answer
+                    certificate = replace(offered[-1], context=None)  # which names the copy's head
+                else:
+                    certificate = _certified_as_asked(publication, answer)
         except PkdpError as error:
             return PlannedDay(day=day, releases=tuple(releases), refused=error)
-        if isinstance(answer, Entry):
-            certificate = certificate_of(describe(answer.certificate))
-            if certificate.mechanism != question.mechanism:
-                certificate = certificate.derived(question.mechanism)
-            releases.append(PlannedRelease(name=name, outcome="replay", certificate=certificate))
-        else:
-            certificate = replace(offered[-1], context=None)  # which names the copy's head
-            charged[question] = certificate
-            releases.append(PlannedRelease(name=name, outcome="publish", certificate=certificate))
+        releases.append(PlannedRelease(name=name, outcome=outcome, certificate=certificate))
     return PlannedDay(day=day, releases=tuple(releases))
+
+
+def _certified_as_asked(publication: Publication, answer: Reservation | Entry) -> ReleaseCertificate:
+    """Return the certificate that a publication shows of what is charged: anew where it is about another attacker.
+
+    That is charged to the copy of the ledger, which is thrown away: its releases have no bytes.
+    """
+    ledger, question = publication.ledger, publication.question
+    assert ledger is not None
+    if isinstance(answer, Reservation):
+        entry, certificate = answer.charged, answer.certificate
+    else:
+        entry, certificate = answer, certificate_of(describe(answer.certificate))
+    if certificate.mechanism != question.mechanism:
+        finer = replace(publication, question=replace(question, mechanism=certificate.mechanism))
+        return _certified_as_asked(finer, answer).derived(question.mechanism)
+    if (certifying := publication.again(entry, certificate)) is not None:
+        certificate = certifying()
+        if isinstance(answer, Reservation):
+            entry, _ = ledger.publish(answer, b"-", "-")
+        ledger.recertify(entry, certificate.to_json(), "+", b"+")
+    return certificate
 
 
 Charged = list[Reservation | Entry | None]

@@ -16,6 +16,7 @@ from pkdp_pipeline import jobs
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.cli.job_views import print_result
 from pkdp_pipeline.errors import (
+    BudgetExceededError,
     ConfigError,
     DifferencingError,
     InputCheckError,
@@ -509,6 +510,30 @@ def test_a_coarser_display_in_a_job_is_derived_and_the_job_goes_on(job_file, bas
     finer_last = coarser.replace("k = 5\n", "k = 5\ndisplay = { bands = [0, 10] }\n", 1)
     with pytest.raises(DifferencingError, match="thresholds"):
         plan_job(load_job(job_file(finer_last.replace('"out', '"other'))), [DAY])
+
+
+@pytest.mark.parametrize(
+    ("between", "budget"), [(0.55, ""), (0.99, ""), (0.55, "budget = { epsilon = 0.5, delta = 0.1 }")]
+)
+def test_a_coarser_display_against_another_attacker_is_refused_before_the_finer_one_is_charged(
+    job_file, basic, between, budget
+):
+    second = '[[release]]\nname = "rounded"\nby = "town"\nk = 5\ndisplay = { rounding = 5 }\nprotects = "value"\n'
+    second += f"attacker = {{ p_max_between = {between} }}\n[output]"
+    text = basic.replace("p_max = 0.5", "p_max = 0.1").replace("[output]", second)
+    path = job_file(text.replace('target = "none"', f"target = {{ epsilon = 3.0, delta = 0.3 }}\n{budget}"))
+    planned = plan_job(load_job(path), [DAY])
+    if between == 0.55 and not budget:
+        published = run_job(load_job(path), DAY)
+        for plan, release in zip(planned.days[0].releases, published.releases, strict=True):
+            assert plan.certificate.delta(1.0) == release.release.certificate.delta(1.0)
+        assert planned.after.delta(1.0) == published.total.delta(1.0)
+        return
+    refusal = BudgetExceededError if budget else NotCertifiableError
+    assert isinstance(planned.refused.refused, refusal)
+    with pytest.raises(refusal):
+        run_job(load_job(path), DAY)
+    assert not (path.parent / "out").exists()
 
 
 def test_a_revised_release_is_displayed_anew_and_charged_once(job_file, basic):

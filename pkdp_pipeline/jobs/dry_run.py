@@ -200,8 +200,8 @@ def plan_day(
     """
     releases, offered = list[PlannedRelease](), list[Any]()
     charged: dict[Question, Reservation] = {}
-    for publication in job.publications(day) if publications is None else publications:
-        publication = replace(publication, ledger=ledger, revise=revise)
+    for asked_for in job.publications(day) if publications is None else publications:
+        publication = replace(asked_for, ledger=ledger, revise=revise)
         question, name = publication.question, str(publication.question.label)
         outcome: Outcome = "replay"
         try:

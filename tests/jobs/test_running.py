@@ -513,7 +513,8 @@ def test_a_coarser_display_in_a_job_is_derived_and_the_job_goes_on(job_file, bas
 
 
 @pytest.mark.parametrize(
-    ("between", "budget"), [(0.55, ""), (0.99, ""), (0.55, "budget = { epsilon = 0.5, delta = 0.1 }")]
+    ("between", "budget"),
+    [(0.55, ""), (0.99, ""), (0.55, 'budget = { epsilon = 0.5, delta = 0.1, part = "partial_knowledge" }')],
 )
 def test_a_coarser_display_against_another_attacker_is_refused_before_the_finer_one_is_charged(
     job_file, basic, between, budget

@@ -118,7 +118,9 @@ def check_together(job: Job) -> None:
                 raise ConfigError(
                     f"releases {other.label!r} and {question.label!r} ask for the same; remove one of them."
                 )
-        if question.follows_from_any(before.question for before in earlier):
+        finer = next((before for before in earlier if question.follows_from(before.question)), None)
+        if finer is not None:
+            _check_same_promise(publication, finer)
             continue
         others = [(other.question.facts(), other.attacker) for other in earlier]
         refusal = None
@@ -131,6 +133,16 @@ def check_together(job: Job) -> None:
         if refusal is not None:
             raise DifferencingError(refusal)
         earlier.append(publication)
+
+
+def _check_same_promise(coarser: Publication, finer: Publication) -> None:
+    """Refuse a display with a promise of its own: one table has one certificate, which is that of the finer display."""
+    if (coarser.attacker, coarser.question.protects) != (finer.attacker, finer.question.protects):
+        raise ConfigError(
+            f"release {coarser.question.label!r} shows {finer.question.label!r} more coarsely: it is derived from that "
+            "table and has its promise. Give both the same attacker and protects; what the table promises another "
+            "attacker: pkdp certify."
+        )
 
 
 @contextmanager
@@ -199,48 +211,38 @@ def plan_day(
     `publications` are those of the day, where they are at hand.
     """
     releases, offered = list[PlannedRelease](), list[Any]()
-    charged: dict[Question, Reservation] = {}
-    for asked_for in job.publications(day) if publications is None else publications:
-        publication = replace(asked_for, ledger=ledger, revise=revise)
+    charged: dict[Question, ReleaseCertificate] = {}
+    for publication in job.publications(day) if publications is None else publications:
         question, name = publication.question, str(publication.question.label)
-        outcome: Outcome = "replay"
+        finer = next(filter(question.follows_from, charged), None)
         try:
             if not ahead:
                 job.period.check_open(day)
+            if finer is not None:
+                certificate = charged[finer].derived(question.mechanism)
+                releases.append(PlannedRelease(name=name, outcome="replay", certificate=certificate))
+                continue
             with in_job_words(name, speech):
-                finer = next(filter(question.follows_from, charged), None)
-                answer = charged[finer] if finer is not None else publication.reserve(offered.append)
-                if finer is None and isinstance(answer, Reservation):
-                    outcome, charged[question] = "publish", answer
-                    certificate = replace(offered[-1], context=None)  # which names the copy's head
-                else:
-                    certificate = _certified_as_asked(publication, answer)
+                requested = replace(publication, ledger=ledger, revise=revise)
+                answer = requested.reserve(offered.append)
+                certificate = _shown(requested, answer) if isinstance(answer, Entry) else offered[-1]
         except PkdpError as error:
             return PlannedDay(day=day, releases=tuple(releases), refused=error)
-        releases.append(PlannedRelease(name=name, outcome=outcome, certificate=certificate))
+        if isinstance(answer, Entry):
+            releases.append(PlannedRelease(name=name, outcome="replay", certificate=certificate))
+        else:
+            certificate = replace(certificate, context=None)  # which names the copy's head
+            charged[question] = certificate
+            releases.append(PlannedRelease(name=name, outcome="publish", certificate=certificate))
     return PlannedDay(day=day, releases=tuple(releases))
 
 
-def _certified_as_asked(publication: Publication, answer: Reservation | Entry) -> ReleaseCertificate:
-    """Return the certificate that a publication shows of what is charged: anew where it is about another attacker.
-
-    That is charged to the copy of the ledger, which is thrown away: its releases have no bytes.
-    """
-    ledger, question = publication.ledger, publication.question
-    assert ledger is not None
-    if isinstance(answer, Reservation):
-        entry, certificate = answer.charged, answer.certificate
-    else:
-        entry, certificate = answer, certificate_of(describe(answer.certificate))
-    if certificate.mechanism != question.mechanism:
-        finer = replace(publication, question=replace(question, mechanism=certificate.mechanism))
-        return _certified_as_asked(finer, answer).derived(question.mechanism)
-    if (certifying := publication.again(entry, certificate)) is not None:
-        certificate = certifying()
-        if isinstance(answer, Reservation):
-            entry, _ = ledger.publish(answer, b"-", "-")
-        ledger.recertify(entry, certificate.to_json(), "+", b"+")
-    return certificate
+def _shown(publication: Publication, entry: Entry) -> ReleaseCertificate:
+    """Return the certificate under which a run shows what was published; about another attacker, it is made anew."""
+    certificate, question = certificate_of(describe(entry.certificate)), publication.question
+    if (certificate.attacker, certificate.protects) != (publication.attacker, question.protects):
+        return publication.replayed(entry).certificate
+    return certificate if certificate.mechanism == question.mechanism else certificate.derived(question.mechanism)
 
 
 Charged = list[Reservation | Entry | None]

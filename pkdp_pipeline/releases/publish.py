@@ -265,28 +265,23 @@ class Publication:
                 "altered. Check the ledger with verify()."
             )
 
-    def again(self, entry: Entry, stored: ReleaseCertificate) -> Certifying | None:
-        """Return what certifies a charged release anew; None where it is about this attacker and aim.
+    def _certified_again(self, entry: Entry, release: Release) -> Release:
+        """Return the release; the same table with a new certificate where another attacker or aim is asked about.
 
         A new certificate claims what the ledger allows beside all that has been charged since, and no more than
         the worst case where the first one had to do with that.
         """
         assert self.ledger is not None
+        stored = release.certificate
         limited = not stored.has_partial_knowledge and (stored.context is None or stored.context.beside)
         answers = (self.attacker, self.attacker.against_anyone()) if limited else (self.attacker,)
         if stored.protects == self.question.protects and stored.attacker in answers:
-            return None
+            return release
         allowed = self.ledger.admission(entry)
         context = stored.context or self.question.context(self.ledger.dataset)
         context = replace(context, beside=context.beside or not (self.alone and allowed.alone))
         certifying = self._certifying(context, claims=not limited and self._claims(allowed))
-        same = (certifying.attacker, certifying.protects, context) == (stored.attacker, stored.protects, stored.context)
-        return None if same else certifying
-
-    def _certified_again(self, entry: Entry, release: Release) -> Release:
-        """Return the release; the same table with a new certificate where another attacker or aim is asked about."""
-        assert self.ledger is not None
-        if (certifying := self.again(entry, release.certificate)) is None:
+        if (certifying.attacker, certifying.protects, context) == (stored.attacker, stored.protects, stored.context):
             return release
         anew = Release.seal(release.table, certifying() if self.run is None else self.run(certifying))
         text = anew.certificate.to_json()

@@ -16,7 +16,6 @@ from pkdp_pipeline import jobs
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.cli.job_views import print_result
 from pkdp_pipeline.errors import (
-    BudgetExceededError,
     ConfigError,
     DifferencingError,
     InputCheckError,
@@ -512,29 +511,28 @@ def test_a_coarser_display_in_a_job_is_derived_and_the_job_goes_on(job_file, bas
         plan_job(load_job(job_file(finer_last.replace('"out', '"other'))), [DAY])
 
 
-@pytest.mark.parametrize(
-    ("between", "budget"),
-    [(0.55, ""), (0.99, ""), (0.55, 'budget = { epsilon = 0.5, delta = 0.1, part = "partial_knowledge" }')],
-)
-def test_a_coarser_display_against_another_attacker_is_refused_before_the_finer_one_is_charged(
-    job_file, basic, between, budget
-):
+def test_a_coarser_display_has_the_promise_of_the_finer_one(job_file, basic):
     second = '[[release]]\nname = "rounded"\nby = "town"\nk = 5\ndisplay = { rounding = 5 }\nprotects = "value"\n'
-    second += f"attacker = {{ p_max_between = {between} }}\n[output]"
-    text = basic.replace("p_max = 0.5", "p_max = 0.1").replace("[output]", second)
-    path = job_file(text.replace('target = "none"', f"target = {{ epsilon = 3.0, delta = 0.3 }}\n{budget}"))
-    planned = plan_job(load_job(path), [DAY])
-    if between == 0.55 and not budget:
-        published = run_job(load_job(path), DAY)
-        for plan, release in zip(planned.days[0].releases, published.releases, strict=True):
-            assert plan.certificate.delta(1.0) == release.release.certificate.delta(1.0)
-        assert planned.after.delta(1.0) == published.total.delta(1.0)
-        return
-    refusal = BudgetExceededError if budget else NotCertifiableError
-    assert isinstance(planned.refused.refused, refusal)
-    with pytest.raises(refusal):
-        run_job(load_job(path), DAY)
+    path = job_file(basic.replace("[output]", f"{second}attacker = {{ p_max_between = 0.6 }}\n[output]"))
+    for run in (run_job, lambda job, day: plan_job(job, [day])):
+        with pytest.raises(ConfigError, match="'rounded' shows 'people_by_town'"):
+            run(load_job(path), DAY)
     assert not (path.parent / "out").exists()
+
+
+def test_a_release_certified_anew_is_refused_before_another_is_charged(job_file, basic):
+    text = basic.replace("p_max = 0.5", "p_max = 0.1").replace('"none"', "{ epsilon = 3.0, delta = 0.3 }")
+    text = 'evidence = { kind = "bounded_dependence", epsilon = 0.5 }\n' + text
+    run_job(load_job(job_file(text)), DAY)
+    before = entries(load_job(job_file(text)))
+    own = "attacker = { p_max = 0.9 }\n"
+    other = '[[release]]\nname = "everybody"\nk = 5\n[[release]]\nname = "people_by_town"'
+    edited = text.replace('[[release]]\nname = "people_by_town"', other).replace("k = 5\n\n", f"k = 5\n{own}\n")
+    job = load_job(job_file(edited))
+    assert isinstance(plan_job(job, [DAY]).refused.refused, NotCertifiableError)
+    with pytest.raises(NotCertifiableError):
+        run_job(job, DAY)
+    assert entries(job) == before
 
 
 def test_a_revised_release_is_displayed_anew_and_charged_once(job_file, basic):

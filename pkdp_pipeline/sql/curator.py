@@ -91,7 +91,8 @@ _CERTIFIED = (
     | {"total_known": "BOOLEAN"}
 )
 _CREATE = re.compile(r"(?m)^CREATE OR REPLACE MACRO ")
-_INTERNAL = re.compile(rf"\b({'|'.join(INTERNAL)})\(")
+#: What macros call: the functions behind them, and DuckDB's own, in whose place no other macro may stand.
+_CALLED = re.compile(rf"\b({'|'.join(INTERNAL)}|query|to_json|unnest|current_(?:database|schemas?))\(")
 
 
 class Releases(Protocol):
@@ -167,7 +168,7 @@ def _create_macros(connection: duckdb.DuckDBPyConnection, names: Mapping[str, st
     """Create the macros, which call the functions under these names."""
     home = "" if temporary else _home(connection)
     for macro in (macro for script in map(_script, MACROS) for macro in _CREATE.split(script)[1:]):
-        text = _INTERNAL.sub(lambda match: f"{names[match[1]]}(", macro)
+        text = _CALLED.sub(lambda match: f"system.main.{names.get(match[1], match[1])}(", macro)
         # Temporary macros come first when names are looked up, wherever the connection stands.
         connection.execute(f"CREATE OR REPLACE TEMP MACRO {text}")
         if not temporary:
@@ -273,7 +274,7 @@ def _planned(spec: Spec, columns: Iterable[tuple[str, str]], release: str) -> st
     selected.append(f"cell.count AS {'sum' if spec.is_sum else 'count'}")
     selected += ["cell.exact AS exact"] if spec.below == "noise" else []
     question = literal(spec.to_json())
-    return f"SELECT {', '.join(selected)} FROM (SELECT unnest({release}({question})) AS cell)"
+    return f"SELECT {', '.join(selected)} FROM (SELECT system.main.unnest(system.main.{release}({question})) AS cell)"
 
 
 def _guarded(answer: Callable[[], Any]) -> Any:

@@ -460,6 +460,19 @@ def test_all_questions_of_a_run_see_one_state_of_postgresql(postgres_url):
     source.close()
 
 
+def test_no_spelling_of_one_person_names_a_cell(opened, database):
+    ignoring = "NOCASE"
+    if not database.address.startswith("duckdb"):
+        ignoring = "ignoring"
+        database.ask("CREATE COLLATION ignoring (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
+    database.ask(f'CREATE TABLE visits ("at" DATE, n VARCHAR(9) COLLATE {ignoring})')
+    table, question = opened().day(AT, DAY), Selection(unit=("n",), by=("n",))
+    with pytest.raises(ConfigError, match="'n' has a collation"):
+        engine_for(table).cells(table, question)
+    table = opened({"query": 'SELECT "at", n COLLATE "C" AS n FROM visits'}).day(AT, DAY)
+    assert engine_for(table).cells(table, question).counts.tolist() == []
+
+
 def test_no_function_of_a_users_stands_for_one_that_counts(opened, database):
     database.ask('CREATE TABLE visits ("at" DATE, n VARCHAR(9))')
     # Arguments of exactly these types come before those of PostgreSQL's own, which are text.

@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 
 import narwhals.stable.v2 as nw
 
-from pkdp_pipeline.engines import NO_DOUBTS, Doubts, Tally, wrong_where
+from pkdp_pipeline.engines import NO_DOUBTS, Doubts, Tally, numbered, wrong_where
 from pkdp_pipeline.engines.narwhals_columns import BYTES
 from pkdp_pipeline.engines.narwhals_engine import FrameColumns, NarwhalsEngine, guarded
 from pkdp_pipeline.engines.narwhals_queries import backend_of, doubted, looked_at
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 _READ_RE2 = ("duckdb", "bigquery")
 #: The backends that order text as a language does, where their database is made so.
 _ORDER_BY_LANGUAGE = ("postgres",)
+#: The backends in which text is compared by its bytes, unless a column says otherwise, and each question takes long.
+_COMPARE_BYTES = ("bigquery", "snowflake")
 #: SQL for the functions and operators that a backend may call in the place of its own.
 _SHADOWING = {
     "duckdb": "SELECT function_name FROM system.main.duckdb_functions() WHERE internal OR "
@@ -76,6 +78,9 @@ class IbisEngine(NarwhalsEngine):
         return FrameColumns(frame, empty=empty, regex=backend in _READ_RE2)
 
     def _counted(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any, doubts: Doubts = NO_DOUBTS) -> Any:
+        for short, name in zip(numbered("b", len(question.by)), question.by, strict=True):
+            if name not in question.bins:
+                _check_collation(rows.to_native(), short, name)
         if question.one_cell != "first" or backend_of(frame) not in _ORDER_BY_LANGUAGE:
             return super()._counted(rows, question, frame, doubts)
         # Keys are ordered as well, and are bytes until they are here.
@@ -121,6 +126,26 @@ def _check_own_functions(table: Any) -> None:
     if shadowing:
         called = {*re.findall(r"(\w+)\(", str(backend.compile(table)).lower()), *_UNWRITTEN}
         refuse_shadowed(name, (function for function in shadowing if function in called or not function.isidentifier()))
+
+
+def _check_collation(table: Any, short: str, name: str) -> None:
+    """Refuse a by-column of text whose collation takes two spellings for one: one person's would name a cell.
+
+    No row is read: whether two texts are one beside the column follows from its collation.
+    """
+    if not _is_text(table, short) or backend_of(table) in _COMPARE_BYTES:
+        return
+    import ibis
+
+    spellings = ("a", "A", "a ", "a-")
+    texts = [table.filter(ibis.literal(False)).select(spelling=table[short])]
+    texts += [ibis.literal(text, table[short].type()).name("spelling").as_table() for text in spellings]
+    if ibis.union(*texts, distinct=True).count().to_pyarrow().as_py() < len(spellings):
+        raise ConfigError(
+            f"by column {name!r} has a collation under which several spellings are one text, and one person's spelling "
+            f"would name a cell: compare it by its bytes, in a view or a query of the database (PostgreSQL: {name} "
+            f'COLLATE "C"; DuckDB: {name} COLLATE C; MySQL: {name} COLLATE utf8mb4_bin).'
+        )
 
 
 def _is_null(kind: Any) -> bool:

@@ -22,7 +22,7 @@ from pkdp_pipeline.errors import (
     NotCertifiableError,
     TemporaryError,
 )
-from pkdp_pipeline.jobs import load_job, run_job, session
+from pkdp_pipeline.jobs import checks, load_job, run_job, session
 from pkdp_pipeline.jobs.dry_run import OWNER_FILE, plan_job
 from pkdp_pipeline.jobs.outputs.files import LOCK_FILE
 from pkdp_pipeline.ledger import Ledger, database
@@ -509,6 +509,20 @@ def test_a_coarser_display_in_a_job_is_derived_and_the_job_goes_on(job_file, bas
     finer_last = coarser.replace("k = 5\n", "k = 5\ndisplay = { bands = [0, 10] }\n", 1)
     with pytest.raises(DifferencingError, match="thresholds"):
         plan_job(load_job(job_file(finer_last.replace('"out', '"other'))), [DAY])
+
+
+def test_rows_that_come_while_they_are_counted_are_no_defect(job_file, basic, monkeypatch):
+    path = job_file(basic)
+    file = path.with_name("visits.parquet")
+    rows = pd.read_parquet(file)
+    rows.iloc[:1].to_parquet(file)
+
+    def counted(frame, question, real=checks.count_units):
+        rows.to_parquet(file)
+        return real(frame, question)
+
+    monkeypatch.setattr(checks, "count_units", counted)
+    assert len(run_job(load_job(path), DAY).releases[0].release.table) == 2
 
 
 def test_a_coarser_display_has_the_promise_of_the_finer_one(job_file, basic):

@@ -356,7 +356,7 @@ def test_a_function_of_a_schema_before_that_of_the_server_is_refused(opened, ask
     ask("CREATE SCHEMA own")
     ask("CREATE FUNCTION own.timezone(text, timestamptz) RETURNS timestamp LANGUAGE sql AS 'SELECT now()::timestamp'")
     assert rows(opened(address=f"{postgres_url}&options=-csearch_path%3Dpublic,own"), time_zone="UTC") == []
-    with pytest.raises(ConfigError, match=r"search_path .* 'timezone'"):
+    with pytest.raises(ConfigError, match="own 'timezone'"):
         opened(address=f"{postgres_url}&options=-csearch_path%3Down,pg_catalog,public")
 
 

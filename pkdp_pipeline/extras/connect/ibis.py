@@ -125,7 +125,7 @@ def _check_own_functions(table: Any) -> None:
         shadowing = {function for function, *_ in cursor.execute(_SHADOWING[name]).fetchall()}
     if shadowing:
         called = {*re.findall(r"(\w+)\(", str(backend.compile(table)).lower()), *_UNWRITTEN}
-        refuse_shadowed(name, (function for function in shadowing if function in called or not function.isidentifier()))
+        refuse_shadowed(function for function in shadowing if function in called or not function.isidentifier())
 
 
 def _check_collation(table: Any, short: str, name: str) -> None:

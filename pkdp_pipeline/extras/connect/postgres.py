@@ -238,7 +238,7 @@ class PostgresSource(FetchedSource):
         try:
             # Arguments are of the types that PostgreSQL's own are declared with: nothing comes closer.
             first = self._ask(f"SELECT name FROM ({SHADOWING}) AS shadowing WHERE is_first")["name"].to_pylist()
-            refuse_shadowed("postgres", (name for name in first if name in _CALLED or not name.isidentifier()))
+            refuse_shadowed(name for name in first if name in _CALLED or not name.isidentifier())
             schema = self._ask(f"SELECT * FROM {self._rows} LIMIT 0").schema
             check_unique(schema.names)
             self._described = {field.name: column_of(field) for field in schema}
@@ -357,16 +357,13 @@ class PostgresSource(FetchedSource):
                 server.close()
 
 
-def refuse_shadowed(backend: str, names: Iterable[str]) -> None:
-    """Raise `ConfigError` where counting would call a function or operator of these names: which one, is not sure."""
+def refuse_shadowed(names: Iterable[str]) -> None:
+    """Raise `ConfigError` where counting calls functions or operators of these names: which ones, is not sure."""
     if name := min(names, default=""):
-        kind, place, fix = "a macro", "the connection", "give it another name, or drop it (DROP MACRO)"
-        if backend == "postgres":
-            kind, place = "a function or an operator", "the search_path of the database's user"
-            fix = "give it another name, or leave its schema out: ALTER ROLE … SET search_path = …"
         raise ConfigError(
-            f"{place} has {kind} named {name!r}, and counting calls the database's own of that name, in whose place "
-            f"it could stand; {fix}."
+            f"counting calls the database's own {name!r}, and a macro, a function or an operator of that name could "
+            "stand in its place: give it another name, drop it, or leave its schema out of the search_path (in "
+            "PostgreSQL: ALTER ROLE … SET search_path = …)."
         )
 
 

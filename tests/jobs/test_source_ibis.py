@@ -467,7 +467,7 @@ def test_no_spelling_of_one_person_names_a_cell(opened, database):
         database.ask("CREATE COLLATION ignoring (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
     database.ask(f'CREATE TABLE visits ("at" DATE, n VARCHAR(9) COLLATE {ignoring})')
     table, question = opened().day(AT, DAY), Selection(unit=("n",), by=("n",))
-    with pytest.raises(ConfigError, match="'n' has a collation"):
+    with pytest.raises(ConfigError, match="'n' has a type or a collation"):
         engine_for(table).cells(table, question)
     table = opened({"query": 'SELECT "at", n COLLATE "C" AS n FROM visits'}).day(AT, DAY)
     assert engine_for(table).cells(table, question).counts.tolist() == []

@@ -189,11 +189,13 @@ LINES = {
     # and column by column, in half the time (11).
     # A release that is charged with others of its day; a table of found cells is made in one step (7).
     # A small release that is replayed again is read once: half of a gate's work for it (6).
-    "releases": 2_118,
+    # Of a key that belongs into another table the complaint says so (9); what noise does before a rule of display (2).
+    "releases": 2_129,
     # Sums: a macro, and their keys (26). The ε and the cells of a release, which dbt's tests ask for (4).
     # 1,200 would take the warning about views that link rows (85), parts of dates and LIKE in filters (56) and domains
     # as SQL writes them (64).
-    "sql": 1_380,
+    # The catalog is asked by functions of DuckDB's own (4).
+    "sql": 1_384,
     # Above its budget by what job files may say (1,000), checks of input and output (450) and CSV as it is written
     # elsewhere (450); many periods are still counted together: 30 days of Parquet take 1.2 s so, 4.9 s one by one.
     # By-columns in groups, as a job file writes them and its checks know them (53).
@@ -232,7 +234,7 @@ LINES = {
     # PostgreSQL sorts numbers faster than it groups them: a count takes 1.2 times the plain one instead of 1.6 (8).
     # Functions and operators that could stand for a database's own are refused (40), and so are by-columns whose
     # collation takes several spellings for one, with which one person's would name a cell (20). Spark too (8).
-    "extras/connect": 1_701,
+    "extras/connect": 1_704,
     # Sums of columns that a policy names, within its bounds (47).
     # Refusals before anything is published are logged (2).
     # Which questions were asked of no rows before, and places in turn: half the time of a new question (19).
@@ -259,7 +261,8 @@ LINES = {
     # The cover has the title, publisher and contact of a job (5).
     # In workbooks cross-tables (41) and estimates of samples (24).
     # In a cross-table a text like a missing key is quoted once (2).
-    "extras/tables": 820,
+    # Rounded counts are not said to be exact (1).
+    "extras/tables": 821,
     # Definitions 7 to 9, which tests had; the dependence of a release, computed; information and relaxed privacy.
     "extras/theory": 1_905,
 }

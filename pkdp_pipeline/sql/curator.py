@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import pandas as pd
 
 from pkdp_pipeline.certificates.release_certificate import certify
-from pkdp_pipeline.engines.rows import literal, quoted
+from pkdp_pipeline.engines.rows import built_in, literal, quoted
 from pkdp_pipeline.errors import ArgumentError, ConfigError, NotCertifiableError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.attacker import AttackerModel, Leakage, read_attacker
@@ -178,7 +178,7 @@ def _create_macros(connection: duckdb.DuckDBPyConnection, names: Mapping[str, st
 def _home(connection: duckdb.DuckDBPyConnection) -> str:
     """Return where cursors of the connection look names up."""
     with closing(connection.cursor()) as cursor:
-        ((database, schema),) = cursor.execute("SELECT current_database(), current_schema()").fetchall()
+        ((database, schema),) = cursor.execute(built_in("SELECT current_database(), current_schema()")).fetchall()
     return f"{quoted(database)}.{quoted(schema)}"
 
 
@@ -419,7 +419,7 @@ def install(
         order_by=order_by,
         period="all" if period is None and ledger is None else period,
     )
-    readonly = "SELECT readonly FROM duckdb_databases() WHERE database_name = current_database()"
+    readonly = built_in("SELECT readonly FROM duckdb_databases() WHERE database_name = current_database()")
     try:
         with closing(con.cursor()) as cursor:
             ((temporary,),) = cursor.execute(readonly).fetchall()

@@ -84,6 +84,9 @@ def test_no_macro_stands_for_a_function_of_the_macros(con):
     con.execute("CREATE MACRO current_schema() AS 'other'; CREATE MACRO current_schemas(x) AS ['other']")
     con.execute("CREATE MACRO query(text) AS TABLE SELECT 3 AS grp, 100 AS count")
     assert con.sql(HISTOGRAM).fetchall() == GROUPS
+    con.execute("CREATE MACRO current_database() AS 7")
+    install(con, attacker=ATTACKER, unit="uid")
+    assert con.sql(HISTOGRAM).fetchall() == GROUPS
 
 
 def test_a_file_is_reopened(file):

@@ -211,7 +211,8 @@ LINES = {
     # A refusal says whether anything was read when it came (4).
     # A coarser display has the promise of the finer one, and a release that is certified anew is refused in the plan,
     # before another one is charged (13).
-    "jobs": 4_256,
+    # A zone that the ledger's earlier days did not have is told (7).
+    "jobs": 4_263,
     # Without the dialogue, which init has. 1,150 would take the views of ledgers out of it, and the bar of a backfill.
     # Groups of values on the command line (42).
     # Sums of a file (22); assumptions checked over a year ago (6). Certificates of sums; groups of a text column (13).

@@ -477,7 +477,7 @@ def test_no_function_of_a_users_stands_for_one_that_counts(opened, database):
     database.ask('CREATE TABLE visits ("at" DATE, n VARCHAR(9))')
     # Arguments of exactly these types come before those of PostgreSQL's own, which are text.
     database.ask(
-        "CREATE MACRO starts_with(x, y) AS true"
+        'CREATE MACRO "Starts_With"(x, y) AS true'
         if database.address.startswith("duckdb")
         else "CREATE FUNCTION starts_with(varchar, varchar) RETURNS boolean LANGUAGE sql AS 'SELECT true'"
     )

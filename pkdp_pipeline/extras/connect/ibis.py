@@ -54,13 +54,16 @@ _ORDER_BY_LANGUAGE = ("postgres",)
 _COMPARE_BYTES = ("bigquery", "snowflake")
 #: SQL for the functions and operators that a backend may call in the place of its own.
 _SHADOWING = {
-    "duckdb": "SELECT function_name FROM system.main.duckdb_functions() WHERE internal OR "
+    "duckdb": "SELECT system.main.lower(function_name) AS name FROM system.main.duckdb_functions() WHERE internal OR "
     "system.main.list_contains(system.main.current_schemas(true), schema_name) "
-    "GROUP BY function_name HAVING system.main.bool_or(internal) AND NOT system.main.bool_and(internal)",
+    "GROUP BY name HAVING system.main.bool_or(internal) AND NOT system.main.bool_and(internal)",
     "postgres": SHADOWING,
 }
-#: Functions that DuckDB calls where their names are not written: count(*), EXTRACT, AT TIME ZONE, IN, […] and {…}.
-_UNWRITTEN = ("count_star", "date_part", "timezone", "contains", "array_extract", "list_value", "struct_pack")
+#: What DuckDB calls where no name is written: count(*), EXTRACT, AT TIME ZONE, IN, […], {…} and INTERVAL.
+_UNWRITTEN = (
+    *("count_star", "date_part", "timezone", "contains", "array_extract", "list_value", "struct_pack"),
+    *("to_days", "to_microseconds"),
+)
 
 
 class IbisEngine(NarwhalsEngine):

@@ -60,7 +60,7 @@ def run(
     if catch_up and revise:
         raise ArgumentError("--catch-up and --revise exclude each other: missed days have nothing to revise.")
     job = load_job(job_file)
-    day = chosen_day("--date", date, job)
+    day = chosen_day("--date", date, job, catch_up=catch_up)
     if job.period.is_closed(day):
         if as_json:
             print_document({"dataset": job.dataset, "day": day.isoformat(), "outcome": "closed"})
@@ -201,8 +201,11 @@ def _show(stream: TextIO, show: Callable[..., None], *what: object) -> None:
                 typer.echo("pkdp: not all that was done can be shown: output closed, or disk full.", err=True)
 
 
-def chosen_day(option: str, text: str, job: Job) -> datetime.date:
-    """Return the first day of the period of a date: YYYY-MM-DD, or a word for one in the job's time zone."""
+def chosen_day(option: str, text: str, job: Job, *, catch_up: bool = False) -> datetime.date:
+    """Return the first day of the period of a date: YYYY-MM-DD, or a word for one in the job's time zone.
+
+    With `catch_up` that of a period which is not over is that of the latest one before it.
+    """
     day = None
     if text in ("today", "yesterday"):
         day = job.period.today() - datetime.timedelta(days=int(text == "yesterday"))
@@ -210,7 +213,7 @@ def chosen_day(option: str, text: str, job: Job) -> datetime.date:
         if re.fullmatch(r"\d{4}-\d{2}-\d{2}", text, re.ASCII):
             day = datetime.date.fromisoformat(text)
     if day is not None:
-        return job.period.span(day)[0]
+        return job.period.caught_up(day) if catch_up else job.period.span(day)[0]
     raise ArgumentError(
         f"{option} must be written YYYY-MM-DD, and be in the calendar, or be today or yesterday; got {text!r}."
     )

@@ -48,7 +48,7 @@ class _Command(Speech):
 
     larger_budget = "declare a larger budget"
     revise = "publish with revise=True from Python"
-    no_target = ""
+    no_target = "--delta with a larger delta, which is then stated"
     same_people = ""
 
     def known_total(self, by: Sequence[str] = ()) -> str:

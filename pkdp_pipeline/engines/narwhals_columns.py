@@ -19,6 +19,7 @@ from pkdp_pipeline.engines.statements import LARGEST, not_whole
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.columns import Bins
 from pkdp_pipeline.model.comparisons import DAY, ORDERS, SECOND, Values, settled, written_time
+from pkdp_pipeline.model.keys import from_arrow
 from pkdp_pipeline.model.predicate import (
     Column,
     Condition,
@@ -229,7 +230,7 @@ def to_public(values: Any, dtype: Any) -> pd.Series[Any]:
         unit = "ns" if dtype.time_unit == "ns" else "us"
         zone = "" if dtype.time_zone is None else f", {dtype.time_zone}"
         public = pd.api.types.pandas_dtype(f"datetime64[{unit}{zone}]")
-    keys: pd.Series[Any] = pd.Series(pd.arrays.ArrowExtensionArray(values)).astype(public)
+    keys = from_arrow(values, public)
     # An engine may keep either zero for the cell that holds both.
     return keys + 0.0 if isinstance(dtype, _REAL) else keys
 

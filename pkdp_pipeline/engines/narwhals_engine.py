@@ -78,7 +78,7 @@ class NarwhalsEngine:
         frame, question = self._with_answers(frame, question)
         source = self._source(frame, question)
         rows, doubts = source.marked(question), source.doubts(question.unit)
-        return guarded(lambda: self._tallied(rows, question, doubts))
+        return guarded(lambda: self._tallied(rows, question, frame, doubts))
 
     def units(self, frame: Any, unit: tuple[str, ...]) -> Units:
         """See `Engine.units`."""
@@ -108,7 +108,7 @@ class NarwhalsEngine:
         """Return an Arrow table of (b0, b1, …, n, missing_unit, several_cells), one row per cell; see `cells_query`."""
         return self._collected(cells_query(rows, question, doubts))
 
-    def _tallied(self, rows: nw.LazyFrame[Any], question: Selection, doubts: Doubts) -> Tally:
+    def _tallied(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any, doubts: Doubts) -> Tally:
         units = len(question.unit)
         answer = self._collected(tally_query(rows, units=units, everybody=question.everybody, doubts=doubts))
         return self._tally_of(answer, rows, question, doubts)
@@ -122,11 +122,10 @@ class NarwhalsEngine:
 
     def _units_in(self, answer: Any, rows: nw.LazyFrame[Any], units: int, doubts: Doubts) -> Units | None:
         """Return `Units`, or None where an answer does not have what `doubts_query` asks."""
-        if not doubted(doubts).keys() <= {*answer.column_names}:
+        names = answer.column_names
+        if not doubted(doubts).keys() <= {*names}:
             return None
-        spaced, rounded = (
-            name in answer.column_names and any(answer[name].to_pylist()) for name in ("spaced", "rounded")
-        )
+        spaced, rounded = (name in names and any(answer[name].to_pylist()) for name in ("spaced", "rounded"))
         alike = spaced and self._collected(alike_query(rows, units=units, texts=doubts.texts))["alike"][0].as_py()
         return Units(alike=bool(alike), rounded=rounded)
 
@@ -286,7 +285,7 @@ class ArrowEngine(NarwhalsEngine):
     def _counted(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any, doubts: Doubts = NO_DOUBTS) -> Any:
         return cells_in_memory(collected(rows), question)
 
-    def _tallied(self, rows: nw.LazyFrame[Any], question: Selection, doubts: Doubts) -> Tally:
+    def _tallied(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any, doubts: Doubts) -> Tally:
         return tally_in_memory(collected(rows), question)
 
     def _doubted_units(self, rows: nw.LazyFrame[Any], units: int, doubts: Doubts) -> Units:
@@ -321,20 +320,16 @@ class PolarsEngine(NarwhalsEngine):
         empty = guarded(lambda: [name for name, kind in frame.lazy().collect_schema().items() if kind == pl.Null])
         return FrameColumns(frame.lazy().with_columns(pl.col(empty).cast(pl.String)) if empty else frame, empty=empty)
 
-    def _tallied(self, rows: nw.LazyFrame[Any], question: Selection, doubts: Doubts) -> Tally:
+    def _tallied(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any, doubts: Doubts) -> Tally:
         if question.everybody or len(question.unit) != 1:
-            return super()._tallied(rows, question, doubts)
-        person, hit = pl.col("u0"), pl.col("hit")
-        counted = {"missing_unit": person.is_null().any(), "hits": person.filter(hit).unique().implode()}
-        if doubts.texts:  # of those with a hit each name is looked at once
-            counted["spaced"] = person.filter(~hit).str.contains(SPACED).any()
-        answer = rows.to_native().select(**counted).collect()
-        people = answer["hits"].explode(empty_as_null=False).drop_nulls()
-        answer = answer.select(
-            "missing_unit",
-            satisfying=pl.lit(len(people)),
-            **({"spaced": pl.col("spaced") | people.str.contains(SPACED).any()} if doubts.texts else {}),
-        )
+            return super()._tallied(rows, question, frame, doubts)
+        native, person = rows.to_native(), pl.col("u0")
+        checks = {"missing_unit": person.is_null().any()} | ({"spaced": _spaced(person)} if doubts.texts else {})
+        if isinstance(frame, pl.DataFrame):  # rows in memory are filtered by all processors, before other questions
+            hits, looks = native.filter("hit").select(satisfying=_distinct(person)), native.select(**checks)
+            answer = hits.collect().hstack(looks.collect())
+        else:
+            answer = native.select(satisfying=_distinct(person.filter("hit")), **checks).collect()
         return self._tally_of(answer.to_arrow(), rows, question, doubts)
 
     def _counted(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any, doubts: Doubts = NO_DOUBTS) -> Any:
@@ -354,9 +349,8 @@ class PolarsEngine(NarwhalsEngine):
             if doubts.reals or not doubts.texts:
                 return answer
             # Each name is looked at once: a dictionary holds those that rows have.
-            names = (opened(pl.DataFrame({"u0": columns[name].dictionary}))[0] for name in doubts.texts)
-            spaced = any(collected(doubts_query(each, Doubts(texts=("u0",))))["spaced"][0].as_py() for each in names)
-            return answer.append_column("spaced", pa.repeat(spaced, len(answer)))
+            looks = (pl.DataFrame({name: columns[name].dictionary}).select(_spaced(pl.all())) for name in doubts.texts)
+            return answer.append_column("spaced", pa.repeat(any(look.item() for look in looks), len(answer)))
         if drawn:
             # Polars has no md5: the distinct rows from which it draws are read; so are those of several cells.
             frequent, own = question.one_cell == "most_frequent", ["v"] if question.bounds else []
@@ -386,6 +380,21 @@ def _by_cell(rows: nw.LazyFrame[Any], cell: list[str], doubts: Doubts, engine: A
     missing = units.null_count()
     several = units.n_unique() - (missing > 0) < len(units) - missing
     present = pl.col("u0").list.drop_nulls() if missing else pl.col("u0")
-    looks = {"spaced": units.str.contains(SPACED).any()} if doubts.texts else {}
-    counted = present.list.len().alias("n")
-    return groups.select(*cell, counted, missing_unit=missing > 0, several_cells=several, **looks).to_arrow()
+    looks = {"spaced": units.to_frame().select(_spaced(pl.col("u0"))).item()} if doubts.texts else {}
+    checks = {"missing_unit": missing > 0, "several_cells": several} | looks
+    return groups.select(*cell, n=present.list.len(), **checks).to_arrow()
+
+
+def _distinct(names: pl.Expr) -> pl.Expr:
+    """Return how many names there are, a missing one left out."""
+    return names.n_unique().cast(pl.Int64) - names.is_null().any()
+
+
+def _spaced(names: pl.Expr) -> pl.Expr:
+    """Return whether a name has spaces around it.
+
+    The pattern, which takes longer than to count, reads names that do not begin and end with visible signs of ASCII.
+    """
+    last = names.cast(pl.Binary).bin.get(-1, null_on_oob=True)
+    visible = names.is_between(pl.lit("!"), pl.lit("\x7f")) & last.is_between(0x21, 0x7F)
+    return names.filter(~visible).str.contains(SPACED).any()

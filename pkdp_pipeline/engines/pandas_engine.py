@@ -31,7 +31,7 @@ from pkdp_pipeline.engines.memory import (
 from pkdp_pipeline.engines.statements import WHOLE, not_whole, number_of
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.columns import Bins, Selection, check_columns
-from pkdp_pipeline.model.keys import canonical_key, key_dtype, kind_of_dtype
+from pkdp_pipeline.model.keys import canonical_key, from_arrow, key_dtype, kind_of_dtype
 from pkdp_pipeline.model.predicate import Condition, Conjunction, Predicate
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ class PandasEngine:
             columns = {"b0": np.zeros(size, dtype=np.int64)} | columns
             columns["v"] = rows[summed[0]].array if summed else np.ones(size, dtype=np.int64)
         answer = cells_in_memory(_table(columns), question)
-        return CellCounts.of(answer, question.by, lambda keys, name: _public(keys, rows[name].dtype))
+        return CellCounts.of(answer, question.by, lambda keys, name: from_arrow(keys, key_dtype(rows[name].dtype)))
 
     def tally(self, frame: pd.DataFrame, question: Selection) -> Tally:
         """See `Engine.tally`."""
@@ -339,11 +339,6 @@ def _whole_numbers(column: pd.Series[Any]) -> pd.Series[Any]:
     if not (kind == "integer" or scaled) or isinstance(dtype, pd.CategoricalDtype | pd.SparseDtype):
         raise not_whole(str(column.name), dtype)
     return column
-
-
-def _public(keys: Any, dtype: Any) -> pd.Series[Any]:
-    public: pd.Series[Any] = pd.Series(pd.arrays.ArrowExtensionArray(keys)).astype(key_dtype(dtype))
-    return public
 
 
 def _units(columns: Iterable[pd.Series[Any]], *, drawn: bool = False) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from pkdp_pipeline.engines.statements import operation, whole_number_sql
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.columns import Bins, Selection, check_columns
 from pkdp_pipeline.model.comparisons import DAY, SECOND, Values, settled, written_time
+from pkdp_pipeline.model.keys import from_arrow
 from pkdp_pipeline.model.predicate import Column, Condition, Conjunction, Constant, Part, Predicate
 
 if TYPE_CHECKING:
@@ -294,7 +295,7 @@ def to_public(values: Any, kind: str) -> pd.Series[Any]:
         dtype = np.dtype("float64")
     else:
         dtype = _PLAIN.get(kind, dtype)
-    keys: pd.Series[Any] = pd.Series(pd.arrays.ArrowExtensionArray(values)).astype(dtype)
+    keys = from_arrow(values, dtype)
     return keys.dt.tz_localize("UTC") if kind in INSTANTS else keys
 
 

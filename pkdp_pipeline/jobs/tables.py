@@ -351,13 +351,17 @@ class PeriodTable(Table):
             )
         if self.is_over(day):
             return ""
-        first = self.span(self.today() - timedelta(1))[0]
-        latest = first if self.is_over(first) else self.span(first - timedelta(1))[0]
+        latest = self.caught_up(self.today())
         return (
             f"{self.text(day)} is not over before the end of {self.span(day)[1].isoformat()}, and rows that come later "
             f"would never be published: wait, or ask for {self.text(latest)}, the latest that is over (date "
             f"{latest.isoformat()})."
         )
+
+    def caught_up(self, day: date) -> date:
+        """Return the first day of a period; where it has begun and is not over, of the latest that is over."""
+        first = self.span(day)[0]
+        return first if first > self.today() or self.is_over(day) else self.span(first - timedelta(1))[0]
 
 
 def _days(first: date, last: date) -> tuple[date, ...]:

@@ -37,6 +37,13 @@ _WRITTEN = re.compile(
     re.ASCII,
 )
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+#: A number; one with a 0 before other digits is a code, which letters order.
+_NUMBER = re.compile(r"\s*[-+]?(?!0\d)(\d+\.?\d*|\.\d+)(e[-+]?\d+)?\s*$", re.ASCII | re.IGNORECASE)
+#: Texts that letters do not order, in words, the type to declare, and what converts a column in pandas and in SQL.
+_NOT_BY_LETTERS = (
+    (_DATE, "before or after a date", "date", "pd.to_datetime", "DATE"),
+    (_NUMBER, "above or below a number", "number", "pd.to_numeric", "BIGINT"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,17 +292,18 @@ def _checked(condition: Condition, values: Values) -> Values:
             f"where compares column {name!r}, which has {family}, with a constant: no constant is of that type. Add a "
             "boolean column to the rows instead."
         )
+    # Text is ordered by its letters: 31.01.2026 comes after 2026-01-02, and 7 after 65.
+    by_letters = condition.constants if family == "text" and condition.operator in ORDERS else ()
+    for pattern, order, kind, convert, sql in _NOT_BY_LETTERS:
+        if any(pattern.match(str(constant)) for constant in by_letters):
+            raise ArgumentError(
+                f"where asks whether column {name!r} is {order}, and it holds text, which is ordered by its letters. "
+                f'Of CSV files declare types = {{ {name} = "{kind}" }} in source; else cast it first, as in '
+                f"{convert}(frame[{name!r}]), or CAST({name} AS {sql}) in a query."
+            )
     if given - {family}:
         _refuse_families(given | {family}, name)
     _check_order(condition, family)
-    # Text is ordered by its letters: 31.01.2026 comes after 2026-01-02.
-    ordered = condition.operator in ORDERS
-    if family == "text" and ordered and any(_DATE.match(str(constant)) for constant in condition.constants):
-        raise ArgumentError(
-            f"where asks whether column {name!r} is before or after a date, and it holds text, which is ordered by "
-            f'its letters. Of CSV files declare types = {{ {name} = "date" }} in source; else cast it first, as in '
-            f"pd.to_datetime(frame[{name!r}]), or CAST({name} AS DATE) in a query."
-        )
     return values
 
 

@@ -136,7 +136,9 @@ def key_dtype(dtype: Any) -> Any:
         import pyarrow as pa
 
         arrow = dtype.pyarrow_dtype
-        return pd.ArrowDtype(arrow.value_type) if pa.types.is_dictionary(arrow) else dtype
+        arrow = arrow.value_type if pa.types.is_dictionary(arrow) else arrow
+        # pandas keeps the zone of no value in its own dtype alone.
+        return arrow.to_pandas_dtype() if kind_of_dtype(dtype) == "instant" else pd.ArrowDtype(arrow)
     return dtype
 
 
@@ -174,6 +176,19 @@ def domain_dtype(kind: str | None, values: Sequence[Key]) -> Any:
     return pd.StringDtype(na_value=np.nan)
 
 
+def from_arrow(values: Any, dtype: Any) -> pd.Series[Any]:
+    """Return an Arrow column as a Series of a pandas dtype.
+
+    Beside a missing value pandas itself takes whole numbers through floats, which tell them apart up to 2^53.
+    """
+    import pandas as pd
+
+    public: Any = pd.api.types.pandas_dtype(dtype)
+    exact = public.kind in "biu" and isinstance(public, pd.api.extensions.ExtensionDtype)
+    keys: Any = public.__from_arrow__(values) if exact else pd.arrays.ArrowExtensionArray(values)
+    return pd.Series(keys).astype(public)
+
+
 def published_keys(keys: pd.Series[Any]) -> pd.Series[Any]:
     """Return published keys under a dtype that they alone decide.
 
@@ -203,10 +218,11 @@ def published_keys(keys: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _number_dtype(present: Sequence[int | float]) -> Any:
-    """Return the dtype of these numbers: Int64 or UInt64 where all are whole and fit, else float64."""
+    """Return the dtype of these numbers: Int64 or UInt64 where all are whole, are known to the unit, and fit."""
     import pandas as pd
 
-    if all(value == value // 1 for value in present):
+    # A real from 2^53 on stands for several whole numbers.
+    if all(value == value // 1 and (isinstance(value, int) or abs(value) < 2**53) for value in present):
         for dtype, least, most in ((pd.Int64Dtype(), -(2**63), 2**63), (pd.UInt64Dtype(), 0, 2**64)):
             if all(least <= value < most for value in present):
                 return dtype

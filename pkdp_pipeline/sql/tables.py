@@ -396,7 +396,7 @@ def words_of(kind: str) -> str:
     if kind == "BOOLEAN":
         return "TRUE or FALSE"
     if kind in ("VARCHAR", "UUID") or is_enum(kind):
-        return "a text, in single quotes"
+        return "a text, in single quotes (numbers that are text have no order: CAST the column in the table)"
     if kind == "DATE":
         return "a date, such as DATE '2024-01-31'"
     if kind in INSTANTS:

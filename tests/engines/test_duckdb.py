@@ -437,7 +437,7 @@ def cells_of(frame, **fields):
         ({"unit": ("lists",)}, "compared"),
         ({"order_by": ("lists",), "one_cell": "first"}, "ordered"),
         ({"where": "c"}, "must be boolean"),
-        ({"where": "c > 3"}, "number with text"),
+        ({"where": "c > 3"}, "above or below a number"),
         ({"where": "mixed == 3"}, "one dtype each"),
         ({"where": "c == @SECRET"}, "backticks"),
         ({"where": "new = 3"}, "cannot|be read|backticks"),

@@ -327,6 +327,22 @@ def test_what_is_missed_are_weeks(job_file, basic):
     assert "2020-W05" in plan.stdout
 
 
+def test_what_is_missed_is_caught_up_with_while_a_period_is_not_over(job_file, basic):
+    job = load_job(job_file(by("month", basic), people([date(2020, month, 15) for month in (1, 2, 3, 4)])))
+    with clock_at(datetime(2020, 4, 20, tzinfo=UTC), "UTC"):
+        run_job(job, date(2020, 1, 15))
+        command = ["run", job.file, "--date", "yesterday"]
+        assert CliRunner().invoke(cli.app, command).exit_code == 2
+        for outcome in ("published", "replayed"):
+            done = CliRunner().invoke(cli.app, [*command, "--catch-up", "--json"])
+            assert done.exit_code == 0, done.stderr
+            lines = [json.loads(line) for line in done.stdout.splitlines()]
+            assert [(line["day"], line["outcome"]) for line in lines][-1] == ("2020-03-01", outcome)
+        assert len(charged(job)) == 3
+        ahead = CliRunner().invoke(cli.app, ["run", job.file, "--date", "2020-05-01", "--catch-up"])
+    assert (ahead.exit_code, len(charged(job))) == (2, 3)
+
+
 def test_a_private_copy_and_a_record_are_of_the_whole_period(job_file, basic):
     more = '\n[records]\ndirectory = "runs"\n[retention]\ndirectory = "private"\ndays = 7\n'
     job = load_job(job_file(by("month", basic) + more, people([date(2020, 2, 1), date(2020, 2, 29)])))

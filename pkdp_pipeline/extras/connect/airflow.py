@@ -58,7 +58,7 @@ class PublishOperator(BaseOperator):  # type: ignore[misc]  # Airflow is not ins
         that the run is about only with a timetable of data intervals, such as `CronDataIntervalTimetable`. One that
         is not over is refused, and one that is closed is skipped.
     catch_up : bool, default False
-        Publish the periods before it that were missed, too, in order.
+        Publish the periods before it that were missed, too, in order, and where its period is not over, these alone.
     retries : int, default 0
         How often Airflow tries again after a `TemporaryError`, such as a locked ledger. Nothing else is tried again.
     **options
@@ -112,6 +112,7 @@ class PublishOperator(BaseOperator):  # type: ignore[misc]  # Airflow is not ins
 
     def _publish(self) -> dict[str, Any]:
         job, last, stopping = load_job(self.job), day_of(self.date), Stopping()
+        last = job.period.caught_up(last) if self.catch_up else last
         if job.period.is_closed(last):
             return {"dataset": job.dataset, "periods": []}
         # Airflow's own handler of SIGTERM lets a task run on until it is killed.

@@ -95,10 +95,10 @@ class IbisEngine(NarwhalsEngine):
                 answer = answer.set_column(place, name, answer[name].cast("string"))
         return answer
 
-    def _tallied(self, rows: nw.LazyFrame[Any], question: Selection, doubts: Doubts) -> Tally:
+    def _tallied(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any, doubts: Doubts) -> Tally:
         alone = len(question.unit) == 1 and not question.everybody and not doubts.texts
         if not alone or backend_of(rows.to_native()) not in _ORDER_BY_LANGUAGE:
-            return super()._tallied(rows, question, doubts)
+            return super()._tallied(rows, question, frame, doubts)
         # Numbers are sorted there in less time than they are grouped, and text in more.
         table = looked_at(rows, doubts).to_native()
         satisfying, looks = table.u0.nunique(where=table.hit), {name: table[name].any() for name in doubted(doubts)}

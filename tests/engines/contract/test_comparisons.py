@@ -100,6 +100,7 @@ ANSWERS = [
     (instants("us", "UTC"), {"x > '2026-01-05'": "offset", "x > '9999-12-31 23:59:59-10:00'": "year"}),
     (TEXT, {"x > 'i'": 2, "x > 'Z'": 3, "x == 'low'": 1, "x in ['low', 'é']": 2, "x == 1": "number with text"}),
     (TEXT, {"x > '2026-01-01'": "ordered by its letters", "x": "must be boolean", "x == True": "must be boolean"}),
+    (TEXT, {"x >= '65'": "below a number", "x < 6": "below a number", "x > ' -.5e3'": "below a number", "x > '08'": 4}),
     (
         CATEGORIES,
         {"x > 'i'": 1, "x > 'high'": 1, "x == 'low'": 1, "x in ['low', 'none']": 1, "x == 'none'": 0, "x > 'low'": 0},

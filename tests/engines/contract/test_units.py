@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import partial
 
 import duckdb
 import narwhals as nw
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -19,6 +20,7 @@ from thorough import spread, thinned
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.engines import SPACES, Doubts, Selection, Units, engine_for
 from pkdp_pipeline.engines.narwhals_columns import opened
+from pkdp_pipeline.engines.narwhals_engine import _spaced
 from pkdp_pipeline.engines.narwhals_queries import looked_at
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.predicate import from_query
@@ -212,8 +214,9 @@ def spaced_texts():
 
 def test_polars_sees_every_space_around_a_name():
     texts, spaced = spaced_texts()
-    rows, _ = opened(pl.DataFrame({"u0": texts}))
-    assert looked_at(rows, Doubts(texts=("u0",))).collect()["spaced"].to_list() == spaced
+    frame = pl.DataFrame({"i": range(len(texts)), "u0": texts})
+    assert looked_at(opened(frame)[0], Doubts(texts=("u0",))).collect()["spaced"].to_list() == spaced
+    assert frame.group_by("i").agg(_spaced(pl.col("u0"))).sort("i")["u0"].to_list() == spaced
 
 
 @pytest.mark.ibis
@@ -239,9 +242,10 @@ def test_postgres_sees_every_space_around_a_name(postgres_url):
         backend.disconnect()
 
 
+@pytest.mark.parametrize("kind", [pl.DataFrame, pl.LazyFrame])
 @pytest.mark.parametrize("hit", [True, False])
-def test_polars_looks_at_the_names_of_all_rows(hit):
-    rows = pl.DataFrame({"u": ["ann", " ann", "bob", None], "hit": [not hit, hit, True, False]})
+def test_polars_looks_at_the_names_of_all_rows(kind, hit):
+    rows = kind({"u": ["ann", " ann", "bob", None], "hit": [not hit, hit, True, False]})
     question = Selection(unit=("u",), where=from_query("hit"), everybody=False)
     tally = engine_for(rows).tally(rows, question)
     assert (tally.satisfying, tally.missing_unit, tally.units) == (2, True, Units(alike=True))
@@ -334,3 +338,45 @@ def test_they_are_refused_whatever_is_asked_of_them(adapter, kind, ask):
         pytest.raises(pkdp.InputCheckError, match="kept as reals"),
     ):
         publish(frame, missing_unit="drop")
+
+
+LARGE = 10**17
+#: Whole numbers that a real does not tell apart; a pandas column that is nothing else has reals beside a missing value.
+WHOLE = [
+    ((LARGE + 3, LARGE + 16, LARGE + 64), pa.int64()),
+    ((LARGE + 1, LARGE + 3, LARGE + 16), pa.int64()),
+    ((9, 2**63, 2**63 + 1), pa.uint64()),
+]
+
+
+@pytest.mark.parametrize(
+    ("adapter", "values", "kind"),
+    [
+        pytest.param(adapter, values, kind, marks=adapter.marks, id=f"{adapter.name}-{values[0]}")
+        for adapter in adapters()
+        for values, kind in WHOLE
+        if adapter.name != "pandas" and (adapter.name != "spark" or kind == pa.int64())
+    ],
+)
+def test_large_whole_numbers_are_keys_beside_a_missing_one(adapter, values, kind):
+    rows = table(*map(str, range(7))).append_column("key", pa.array([*values, *values, None], kind))
+    with adapter.frame(rows) as frame:
+        cells = engine_for(frame).cells(frame, Selection(unit=("person",), by=("key",)))
+    keys = [None if pd.isna(key) else int(key) for key in cells.keys["key"].array]
+    assert dict(zip(keys, cells.counts.tolist(), strict=True)) == {**dict.fromkeys(values, 2), None: 1}
+
+
+def test_a_large_real_is_no_whole_number_as_a_key():
+    keys = pkdp.histogram(
+        pd.DataFrame({"u": range(60), "key": 1e17}), "key", unit="u", k=20, attacker=pkdp.AttackerModel(p_max=0.1)
+    ).table["key"]
+    assert (keys.dtype, keys.tolist()) == (np.dtype("float64"), [1e17])
+
+
+@pytest.mark.parametrize("k", [20, 70])
+def test_instants_of_arrow_keep_their_zone_where_nothing_is_published(k):
+    kind = pd.ArrowDtype(pa.timestamp("us", "Europe/Oslo"))
+    frame = pd.DataFrame({"u": range(60), "key": pd.Series([datetime(2026, 1, 1, tzinfo=UTC)] * 60, dtype=kind)})
+    attacker = pkdp.AttackerModel(p_max=0.1)
+    published = pkdp.histogram(frame, "key", unit="u", k=k, attacker=attacker).table
+    assert (len(published), str(published["key"].dtype)) == (int(k == 20), "datetime64[us, Europe/Oslo]")

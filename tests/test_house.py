@@ -162,7 +162,8 @@ LINES = {
     # in a run with budgets; a certificate issued anew reads all of it only where a budget asks (11).
     # Budgets that exact sums of the noise fit are held in the transaction, and these are summed two by two: at a gate a
     # new question beside 800 took 158 ms of processors, and takes 37 (21).
-    "ledger": 3_560,
+    # Sessions of PostgreSQL set what they need by its own function (1).
+    "ledger": 3_561,
     # Each way of counting has its number: without counting by place whole numbers take 3 to 5 times as long, without
     # hashes texts of Polars 4 times, without its own queries others 2 to 5 times, and periods one by one 11 times.
     # By-columns in groups, in SQL, in Narwhals and in pandas (103). Sums of whole numbers of every type, in the cells
@@ -238,7 +239,7 @@ LINES = {
     # PostgreSQL sorts numbers faster than it groups them: a count takes 1.2 times the plain one instead of 1.6 (8).
     # Functions and operators that could stand for a database's own are refused (40), and so are by-columns whose
     # collation takes several spellings for one, with which one person's would name a cell (20). Spark too (8).
-    "extras/connect": 1_708,
+    "extras/connect": 1_709,
     # Sums of columns that a policy names, within its bounds (47).
     # Refusals before anything is published are logged (2).
     # Which questions were asked of no rows before, and places in turn: half the time of a new question (19).

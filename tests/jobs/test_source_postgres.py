@@ -353,7 +353,7 @@ def test_a_user_who_may_not_read_is_told_so(opened, ask, postgres_url):
 
 def test_a_function_of_a_schema_before_that_of_the_server_is_refused(opened, ask, postgres_url):
     ask("CREATE TABLE visits (at TIMESTAMPTZ, n INTEGER)")
-    ask("CREATE SCHEMA own")
+    ask("DROP SCHEMA IF EXISTS own CASCADE; CREATE SCHEMA own")
     ask("CREATE FUNCTION own.timezone(text, timestamptz) RETURNS timestamp LANGUAGE sql AS 'SELECT now()::timestamp'")
     assert rows(opened(address=f"{postgres_url}&options=-csearch_path%3Dpublic,own"), time_zone="UTC") == []
     with pytest.raises(ConfigError, match="own 'timezone'"):

@@ -39,11 +39,11 @@ Rule = tuple[str, bool]
 class CheckedDay:
     """A day that looks as declared. It holds numbers from the data and is never shown.
 
-    `rows`: how many rows it has. `counted`: the counts of each release, by name, so that `publish` need not count
-    again.
+    `rows`: how many rows it has; None where others may have written to the source meanwhile. `counted`: the counts of
+    each release, by name, so that `publish` need not count again.
     """
 
-    rows: int
+    rows: int | None
     counted: Mapping[str, Counted]
 
 
@@ -90,7 +90,7 @@ def check_input(
     problems = _broken(kept) + _unmet(source, job, day, expectations, kept)
     if problems:
         raise _failure(problems, job.period.text(day))
-    return CheckedDay(rows=number, counted=counted)
+    return CheckedDay(rows=number if source.is_one_state() else None, counted=counted)
 
 
 def stated_rules(job: Job, day: date) -> list[str]:

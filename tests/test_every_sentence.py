@@ -209,6 +209,10 @@ def one_release() -> Iterator[tuple[str, Certificate]]:
         certify(Histogram(k=100), AttackerModel(p_max_between=0.6, leakage=GROUPS), protects="value"),
     )
     yield (
+        "several options, beside exact totals of groups",
+        certify(Histogram(), AttackerModel(p_min=0.2, unknown=500, leakage=GROUPS), protects="value"),
+    )
+    yield (
         "histogram, noise, given an exact total",
         certify(Histogram(noise=NOISE), AttackerModel(leakage=TOTAL), protects="value"),
     )

@@ -239,7 +239,8 @@ def protection(
 
 def declared_cells(mechanism: Mechanism) -> str:
     """Return that cells were declared, where noise alone would not hide which cells the data have; else nothing."""
-    if isinstance(mechanism, Count) or mechanism.noise is None or mechanism.k is not None:
+    # Where small counts are noised, those of 0 are, too, unless cells are found in the data.
+    if isinstance(mechanism, Count) or mechanism.noise is None or (mechanism.k and mechanism.below != "noise"):
         return ""
     if isinstance(mechanism, Sum) and mechanism.cells_found:
         return ""

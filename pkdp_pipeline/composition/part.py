@@ -23,6 +23,7 @@ from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, Protects, Sum
 from pkdp_pipeline.model.wording import Clause, Protection
 from pkdp_pipeline.theorems.bound import Applied, Bound, Derived, Guarantee, Largest, WorstCase
 from pkdp_pipeline.theorems.numerics import Array, ball_above, sum_above
+from pkdp_pipeline.theorems.sampled import DRAWN_FOR_SURE
 from pkdp_pipeline.theorems.theorems import THEOREMS, emptied_by
 
 
@@ -94,6 +95,13 @@ class Part:
         return self.inside if self.inside and self.mechanism is not None else (self,)
 
     @property
+    def samples(self) -> frozenset[bool]:
+        """Whether what rests on an attacker model rests on who was drawn; both where only some of its parts do."""
+        if self.inside and self.certified:
+            return frozenset[bool]().union(*(part.samples for part in self.inside))
+        return frozenset({any("sampled" in THEOREMS[entry.bound.theorem].rests_on for entry in self.certified)})
+
+    @property
     def contexts(self) -> tuple[Context, ...]:
         """The publications that are known, at any depth."""
         own = () if self.context is None else (self.context,)
@@ -115,20 +123,37 @@ def what_is_hidden(parts: Sequence[Part], where: str, last: Clause | None = None
         included=f"whether a person is included in {where}",
         both=f"whether a person is included, and in which cell, in {where}",
         cell=(f"in which cell a person is, in {where}", "whether she is included"),
+        drawn=f"whether a person is in the population of {where}",
         last=last,
     )
 
 
 def in_words(
-    parts: Sequence[Part], *, counted: str, included: str, both: str, cell: Clause, last: Clause | None = None
+    parts: Sequence[Part],
+    *,
+    counted: str,
+    included: str,
+    both: str,
+    cell: Clause,
+    drawn: str,
+    last: Clause | None = None,
 ) -> Protection:
-    """Return what fits parts without cells, parts that hide presence, both, or the cell alone; and what that shows."""
+    """Return what fits parts without cells, parts that hide presence, both, or the cell alone; and what that shows.
+
+    `drawn`: of a sample, being in its population takes the place of being in what is published.
+    """
+    end, shows = "", tuple[Clause, ...]()
+    if drawn and any(True in part.samples for part in parts):
+        end, shows = ", from somebody who does not know who was drawn", (DRAWN_FOR_SURE,)
+        counted, included, both = drawn, drawn, f"{drawn}, and in which cells"
     if not has_cells(parts):
-        return Protection(counted, last=last)
+        return Protection(counted + end, *shows, last=last)
     if parts[0].aim == "presence":
-        return Protection(included, _ADDS if has_cells(parts, Sum) else _WHICH, last=last)
+        return Protection(included + end, _ADDS if has_cells(parts, Sum) else _WHICH, *shows, last=last)
     hides, shown = cell
-    return Protection(both, last=last) if hides_presence(parts) else Protection(hides, (shown, shown), last=last)
+    if hides_presence(parts):
+        return Protection(both + end, *shows, last=last)
+    return Protection(hides + end, (shown, shown), *shows, last=last)
 
 
 def has_cells(parts: Iterable[Part], kinds: Any = Histogram | Sum) -> bool:

@@ -87,8 +87,8 @@ _DRAWS = frozenset({"independent_draws", "disjoint_units", "same_table"})
 
 def _check_draws(parts: tuple[Part, ...], keys: frozenset[str]) -> None:
     """Raise `NoEvidenceError` where several releases of samples are added up by what says nothing about draws."""
-    drawn = [part for part in parts if any("sampled" in THEOREMS[key.theorem].rests_on for key in part.bounds)]
-    if "independent_draws" in keys and len(drawn) < len(parts):
+    drawn = any(True in part.samples for part in parts)
+    if "independent_draws" in keys and any(False in part.samples for part in parts):
         raise NoEvidenceError(
             "independent draws are about releases of secret samples, and some of these are none: certify all of them "
             "with sampled in the attacker, or declare evidence about people's records."
@@ -227,7 +227,7 @@ def _is_beside(total: set[Publication], others: set[Publication]) -> bool:
 def assumed_beside(
     parts: tuple[Part, ...], evidence: tuple[Evidence, ...], leakage: tuple[Leakage, ...]
 ) -> tuple[str, ...]:
-    """Return what a total assumes about leakages, besides what its parts assume; as plain sentences."""
+    """Return what a total assumes about leakages and draws, besides what its parts assume; as plain sentences."""
     sentences, keys = [], _keys(evidence)
     if "same_table" in keys:
         return ()
@@ -237,10 +237,13 @@ def assumed_beside(
         sentences.append(
             "A leakage beside one release tells nothing about the records of releases that do not name it."
         )
+    several = sum(part.times for part in parts) > 1
+    if "disjoint_units" in keys and several and any(True in part.samples for part in parts):
+        sentences.append("The draw of one part tells nothing about the draws of others.")
     if leakage and "bounded_dependence" in keys:
         sentences.append("A leakage beside a release counts as part of it where releases depend on earlier ones.")
     private = [leak.name for leak in leakage if leak.is_private]
-    if private and sum(part.times for part in parts) > 1:
+    if private and several:
         # One that follows from many days differs in as many records, and not independently from day to day.
         own = "follows from the records of one release alone, each release having its own, with randomness of its own"
         if "same_people" in keys:

@@ -77,7 +77,7 @@ def _whole(
     rule: str, parts: Parts, most: int | None = None, partial: tuple[Applied, ...] = (), reason: str = ""
 ) -> Total:
     """Return a total about everything that a person did, in `most` periods at most where that is declared."""
-    worst, hidden = noise_total(parts, most), trajectory(parts, most)
+    worst, hidden = noise_total(parts, most), trajectory(parts, most, rests_on_draws=bool(partial))
     return Total(rule=rule, partial=partial, worst=worst, protection=hidden, reason=reason)
 
 
@@ -86,8 +86,8 @@ def _most(evidence: Sequence[Evidence]) -> int | None:
     return next((item.times for item in evidence if isinstance(item, BoundedParticipation)), None)
 
 
-def trajectory(parts: Parts, participation: int | None = None) -> Protection:
-    """Return what is protected of everything a person did."""
+def trajectory(parts: Parts, participation: int | None = None, *, rests_on_draws: bool = True) -> Protection:
+    """Return what is protected of everything a person did; `rests_on_draws`: also where parts are of secret samples."""
     periods = "1 period" if participation == 1 else f"{participation} periods"
     these = "these releases" if participation is None else f"these releases (of at most {periods})"
     return in_words(
@@ -96,6 +96,7 @@ def trajectory(parts: Parts, participation: int | None = None) -> Protection:
         included=f"in which of {these} a person is included, all of them together",
         both=f"in which of {these} a person is included, and in which cells, all of them together",
         cell=(f"in which cells of {these} a person is, all of them together", "in which releases she is included"),
+        drawn=f"in the populations of which of {these} a person is, all of them together" if rests_on_draws else "",
     )
 
 

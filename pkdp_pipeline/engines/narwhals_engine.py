@@ -106,11 +106,11 @@ class NarwhalsEngine:
 
     def _counted(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any, doubts: Doubts = NO_DOUBTS) -> Any:
         """Return an Arrow table of (b0, b1, …, n, missing_unit, several_cells), one row per cell; see `cells_query`."""
-        return collected(cells_query(rows, question, doubts))
+        return self._collected(cells_query(rows, question, doubts))
 
     def _tallied(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any, doubts: Doubts) -> Tally:
         units = len(question.unit)
-        answer = collected(tally_query(rows, units=units, everybody=question.everybody, doubts=doubts))
+        answer = self._collected(tally_query(rows, units=units, everybody=question.everybody, doubts=doubts))
         return self._tally_of(answer, rows, question, doubts)
 
     def _tally_of(self, answer: Any, rows: nw.LazyFrame[Any], question: Selection, doubts: Doubts) -> Tally:
@@ -118,7 +118,7 @@ class NarwhalsEngine:
         return tally if question.everybody else replace(tally, population=None)
 
     def _doubted_units(self, rows: nw.LazyFrame[Any], units: int, doubts: Doubts) -> Units:
-        return self._units_in(collected(doubts_query(rows, doubts)), rows, units, doubts) or Units()
+        return self._units_in(self._collected(doubts_query(rows, doubts)), rows, units, doubts) or Units()
 
     def _units_in(self, answer: Any, rows: nw.LazyFrame[Any], units: int, doubts: Doubts) -> Units | None:
         """Return `Units`, or None where an answer does not have what `doubts_query` asks."""
@@ -126,8 +126,11 @@ class NarwhalsEngine:
         if not doubted(doubts).keys() <= {*names}:
             return None
         spaced, rounded = (name in names and any(answer[name].to_pylist()) for name in ("spaced", "rounded"))
-        alike = spaced and collected(alike_query(rows, units=units, texts=doubts.texts))["alike"][0].as_py()
+        alike = spaced and self._collected(alike_query(rows, units=units, texts=doubts.texts))["alike"][0].as_py()
         return Units(alike=bool(alike), rounded=rounded)
+
+    def _collected(self, query: nw.LazyFrame[Any]) -> Any:
+        return collected(query)
 
 
 def collected(query: nw.LazyFrame[Any]) -> Any:

@@ -14,7 +14,7 @@ import pandas as pd
 
 from pkdp_pipeline.engines import ROUNDED, CellCounts, Doubts, Tally, Units, guarded, numbered, wrong_where
 from pkdp_pipeline.engines.rows import Rows, literal, matched, quoted
-from pkdp_pipeline.engines.statements import whole_number_sql
+from pkdp_pipeline.engines.statements import operation, whole_number_sql
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.columns import Bins, Selection, check_columns
 from pkdp_pipeline.model.comparisons import DAY, SECOND, Values, settled, written_time
@@ -181,7 +181,7 @@ def comparable(column: str, kind: str) -> str:
     Instants become points of UTC, which are spelled alike in every session; text is its bytes, under any collation.
     """
     if kind in _REALS:
-        return f"CASE WHEN {is_number(column)} THEN {column}::DOUBLE + 0.0::DOUBLE END"
+        return f"CASE WHEN {is_number(column)} THEN {operation('+', f'{column}::DOUBLE', '0.0::DOUBLE')} END"
     if kind in INSTANTS:
         return f"timezone('UTC', {column})"
     return f"{column} COLLATE C" if kind == "VARCHAR" else column
@@ -199,7 +199,8 @@ def in_microseconds(column: str, kind: str) -> str:
     """
     if not is_fine(kind):
         return column
-    whole = f"epoch_ns({column}) // 1000 - (epoch_ns({column}) % 1000 < 0)::BIGINT"
+    before = f"({operation('%', f'epoch_ns({column})', '1000')} < 0)::BIGINT"
+    whole = operation("-", operation("//", f"epoch_ns({column})", "1000"), before)
     if kind == _FINE_INSTANT:
         return f"make_timestamptz({whole})"
     return f"CASE WHEN isfinite({column}) THEN make_timestamp({whole}) END"  # DuckDB 1 has a number for infinity

@@ -53,6 +53,7 @@ from pkdp_pipeline.engines.statements import (
     homes_steps,
     missing,
     missing_last,
+    operation,
     sums_statement,
     tally_steps,
     unit_number,
@@ -177,7 +178,7 @@ def matched(text: str, pattern: str) -> str:
     # DuckDB takes long for LIKE with % and _, and cannot be interrupted in it; a regular expression is read once.
     if "_" in pattern or "\\" in pattern:
         return f"regexp_matches({text}, {literal(like_regex(pattern))})"
-    return f"{text} LIKE {literal(pattern)}"
+    return operation("~~", text, literal(pattern))
 
 
 #: The operators of a plan that reads stored rows once, one by one.
@@ -354,14 +355,15 @@ class Rows:
         drawn = drawn_statement(question, f"({coded})", number, missing(len(units)))
         return (
             f", pkdp_read AS {kept} (SELECT * FROM pkdp_rows), pkdp_cells AS MATERIALIZED "
-            f"(SELECT {cell}, row_number() OVER (ORDER BY {order}) - 1 AS code, {pick} AS pick "
+            f"(SELECT {cell}, {operation('-', f'row_number() OVER (ORDER BY {order})', '1')} AS code, {pick} AS pick "
             f"FROM pkdp_read GROUP BY {cell}) SELECT {cell}, n, missing_unit, false AS several_cells "
             f"FROM ({drawn}) JOIN pkdp_cells USING (code)"
         )
 
     def _rows_per_unit(self, units: Sequence[str]) -> float:
         """Return about how many rows a unit has; DuckDB counts so in a tenth of the time of a draw."""
-        rows = self.run(f"SELECT count(*) / approx_count_distinct(hash({', '.join(units)})) AS often FROM pkdp_rows")
+        often = operation("/", "count(*)", f"approx_count_distinct(hash({', '.join(units)}))")
+        rows = self.run(f"SELECT {often} AS often FROM pkdp_rows")
         return rows["often"][0].as_py() or 0.0
 
     def _kinds(self) -> dict[str, str]:

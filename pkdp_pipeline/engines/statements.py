@@ -26,6 +26,7 @@ import hashlib
 import re
 import sys
 from collections.abc import Mapping
+from functools import partial, reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +44,15 @@ SPREAD = 742938285
 WHOLE = 9e18
 
 
+def operation(operator: str, *operands: str) -> str:
+    """Return SQL for what DuckDB's own operator makes of its operands; a macro may have the operator's name."""
+    return f'system.main."{operator}"({", ".join(operands)})'
+
+
+def _modulo(number: str) -> str:
+    return operation("%", number, str(PRIME))
+
+
 def number_of(text: str) -> int:
     """Return the number of a text."""
     digest = hashlib.md5(text.encode(), usedforsecurity=False).digest()
@@ -55,21 +65,23 @@ def unit_number(units: int, kinds: Mapping[str, str]) -> str:
     for name in numbered("u", units):
         known = name.replace("u", "n")
         column = known if known in kinds else _text_number(_text(name, kinds[name]))
-        number = f"({number} * {SPREAD} + {column}) % {PRIME}" if number else column
+        number = _modulo(operation("+", operation("*", number, str(SPREAD)), column)) if number else column
     return number
 
 
 def cell_number(keys: int, kinds: Mapping[str, str]) -> str:
     """Return SQL for the number of a cell in b0, b1, …."""
     texts = [_text(name, kinds[name]) for name in numbered("b", keys)]
-    return _text_number(" || ".join(f"coalesce(length({text}) || ':' || {text}, '-')" for text in texts))
+    measured = (operation("||", operation("||", f"length({text})", "':'"), text) for text in texts)
+    return _text_number(reduce(partial(operation, "||"), (f"coalesce({text}, '-')" for text in measured)))
 
 
 def with_draws(rows: str, number: str, pick: str) -> str:
     """Return the query for rows and each one's draw, given SQL for the numbers of its unit and its cell."""
-    base = f"SELECT *, (coalesce({number}, 0) + {pick}) % {PRIME} AS x FROM {rows}"
-    square = f"SELECT *, x * x % {PRIME} AS y FROM ({base})"
-    return f"SELECT *, (y * y % {PRIME}) * x % {PRIME} AS draw FROM ({square})"
+    base = f"SELECT *, {_modulo(operation('+', f'coalesce({number}, 0)', pick))} AS x FROM {rows}"
+    square = f"SELECT *, {_modulo(operation('*', 'x', 'x'))} AS y FROM ({base})"
+    draw = _modulo(operation("*", _modulo(operation("*", "y", "y")), "x"))
+    return f"SELECT *, {draw} AS draw FROM ({square})"
 
 
 def drawn_statement(question: Selection, rows: str, number: str, nobody: str) -> str:
@@ -80,8 +92,11 @@ def drawn_statement(question: Selection, rows: str, number: str, nobody: str) ->
     """
     unit = ", ".join(numbered("u", len(question.unit)))
     # One number for a draw and, where two are equal, the smallest cell: everything is below 2^31.
-    draws = f"SELECT {unit}, code, draw * {PRIME + 1} + code AS draw FROM ({with_draws(rows, number, 'pick')})"
-    pairs = f"SELECT {unit}, -count(*) AS rarity, min(draw) AS draw FROM ({draws}) GROUP BY {unit}, code"
+    joined = operation("+", operation("*", "draw", str(PRIME + 1)), "code")
+    draws = f"SELECT {unit}, code, {joined} AS draw FROM ({with_draws(rows, number, 'pick')})"
+    pairs = (
+        f"SELECT {unit}, {operation('-', 'count(*)')} AS rarity, min(draw) AS draw FROM ({draws}) GROUP BY {unit}, code"
+    )
     if question.one_cell == "most_frequent":
         chosen = f"SELECT {unit}, min(struct_pack(rarity := rarity, draw := draw)).draw AS draw FROM ({pairs})"
     elif question.cells_per_unit > 1:
@@ -89,14 +104,14 @@ def drawn_statement(question: Selection, rows: str, number: str, nobody: str) ->
     else:
         chosen = f"SELECT {unit}, min(draw) AS draw FROM ({draws})"
     return (
-        f"SELECT draw & {PRIME} AS code, count(*) FILTER (WHERE NOT ({nobody})) AS n, "
+        f"SELECT {operation('&', 'draw', str(PRIME))} AS code, count(*) FILTER (WHERE NOT ({nobody})) AS n, "
         f"bool_or({nobody}) AS missing_unit FROM ({chosen} GROUP BY {unit}) GROUP BY code"
     )
 
 
 def _text_number(text: str) -> str:
     # Quicker than to read the digits of md5(…).
-    return f"(md5_number({text}) & 4294967295)::BIGINT % {PRIME}"
+    return _modulo(f"{operation('&', f'md5_number({text})', '4294967295')}::BIGINT")
 
 
 def _text(name: str, kind: str) -> str:
@@ -229,8 +244,8 @@ def homes_steps(*, units: int, keys: int, doubts: Doubts = NO_DOUBTS, more: str 
     further column.
     """
     unit, cell, nobody = ", ".join(numbered("u", units)), ", ".join(numbered("b", keys)), missing(units)
-    half = f"({code_of(cell)} & {HALF})"
-    code = f"{half} | (xor({half}, {HALF}::UBIGINT) << {BITS})"
+    half = operation("&", code_of(cell), str(HALF))
+    code = operation("|", half, operation("<<", f"xor({half}, {HALF}::UBIGINT)", str(BITS)))
     joined = f"{cell}, {unit}, grouping({cell}) = 0 AS is_cell, {nobody} AS nobody, bit_or({code}) AS code"
     by = f"is_cell, nobody, code, {cell}"
     return [
@@ -258,8 +273,8 @@ def doubtful(doubts: Doubts) -> str:
 def units_statement(*, units: int, doubts: Doubts) -> str:
     """Return the query for (alike, rounded), one row, as `Units` has them."""
     names = numbered("u", units)
-    spaces = " || ".join(f"chr({ord(space)})" for space in SPACES)
-    around = f"'^[' || {spaces} || ']+|[' || {spaces} || ']+$'"  # many times quicker than to trim so many signs
+    spaces = ", ".join(f"chr({ord(space)})" for space in SPACES)
+    around = f"concat('^[', {spaces}, ']+|[', {spaces}, ']+$')"  # many times quicker than to trim so many signs
     trimmed = ", ".join(
         f"regexp_replace({name}::VARCHAR, {around}, '', 'g')" if name in doubts.texts else name for name in names
     )
@@ -297,7 +312,7 @@ def whole_number_sql(name: str, column: str, kind: str) -> str:
     if kind == "UHUGEINT":
         return f"least(coalesce({column}, 0), {LARGEST}::UHUGEINT)::BIGINT"
     exact = kind if kind == "BIGINT" else "HUGEINT"
-    return f"greatest(least(coalesce({column}, 0)::{exact}, {LARGEST}::{exact}), -{LARGEST}::{exact})::BIGINT"
+    return f"greatest(least(coalesce({column}, 0)::{exact}, {LARGEST}::{exact}), ({-LARGEST})::{exact})::BIGINT"
 
 
 def sums_statement(question: Selection, kinds: Mapping[str, str]) -> str:

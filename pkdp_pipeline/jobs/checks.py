@@ -39,11 +39,11 @@ Rule = tuple[str, bool]
 class CheckedDay:
     """A day that looks as declared. It holds numbers from the data and is never shown.
 
-    `rows`: how many rows it has. `counted`: the counts of each release, by name, so that `publish` need not count
-    again.
+    `rows`: how many rows it has; None where others may have written to the source meanwhile. `counted`: the counts of
+    each release, by name, so that `publish` need not count again.
     """
 
-    rows: int
+    rows: int | None
     counted: Mapping[str, Counted]
 
 
@@ -90,7 +90,7 @@ def check_input(
     problems = _broken(kept) + _unmet(source, job, day, expectations, kept)
     if problems:
         raise _failure(problems, job.period.text(day))
-    return CheckedDay(rows=number, counted=counted)
+    return CheckedDay(rows=number if source.is_one_state() else None, counted=counted)
 
 
 def stated_rules(job: Job, day: date) -> list[str]:
@@ -155,7 +155,7 @@ def _of_cells(job: Job, request: Question, counted: Counted | None) -> list[Rule
     rules, name, unit, by = [], request.label, _listed(request.unit), _listed(request.by)
     # A table and its totals count the same people, so that no rule chooses among their rows.
     counts_all = request.is_total or any(table.name == name and table.margins for table in job.release)
-    if request.by:
+    if request.by and request.one_cell == "error":
         text = (
             f"release {name!r}: units {unit} must not have rows in several cells of {by}; one_cell says which one "
             'counts: "most_frequent", "first" (with order_by) or "hash"; cells_per_unit, how many count'

@@ -118,7 +118,9 @@ def check_together(job: Job) -> None:
                 raise ConfigError(
                     f"releases {other.label!r} and {question.label!r} ask for the same; remove one of them."
                 )
-        if question.follows_from_any(before.question for before in earlier):
+        finer = next((before for before in earlier if question.follows_from(before.question)), None)
+        if finer is not None:
+            _check_same_promise(publication, finer)
             continue
         others = [(other.question.facts(), other.attacker) for other in earlier]
         refusal = None
@@ -131,6 +133,16 @@ def check_together(job: Job) -> None:
         if refusal is not None:
             raise DifferencingError(refusal)
         earlier.append(publication)
+
+
+def _check_same_promise(coarser: Publication, finer: Publication) -> None:
+    """Refuse a display with a promise of its own: one table has one certificate, which is that of the finer display."""
+    if (coarser.attacker, coarser.question.protects) != (finer.attacker, finer.question.protects):
+        raise ConfigError(
+            f"release {coarser.question.label!r} shows {finer.question.label!r} more coarsely: it is derived from that "
+            "table and has its promise. Give both the same attacker and protects; what the table promises another "
+            "attacker: pkdp certify."
+        )
 
 
 @contextmanager
@@ -211,19 +223,26 @@ def plan_day(
                 releases.append(PlannedRelease(name=name, outcome="replay", certificate=certificate))
                 continue
             with in_job_words(name, speech):
-                answer = replace(publication, ledger=ledger, revise=revise).reserve(offered.append)
+                requested = replace(publication, ledger=ledger, revise=revise)
+                answer = requested.reserve(offered.append)
+                certificate = _shown(requested, answer) if isinstance(answer, Entry) else offered[-1]
         except PkdpError as error:
             return PlannedDay(day=day, releases=tuple(releases), refused=error)
         if isinstance(answer, Entry):
-            certificate = certificate_of(describe(answer.certificate))
-            if certificate.mechanism != question.mechanism:
-                certificate = certificate.derived(question.mechanism)
             releases.append(PlannedRelease(name=name, outcome="replay", certificate=certificate))
         else:
-            certificate = replace(offered[-1], context=None)  # which names the copy's head
+            certificate = replace(certificate, context=None)  # which names the copy's head
             charged[question] = certificate
             releases.append(PlannedRelease(name=name, outcome="publish", certificate=certificate))
     return PlannedDay(day=day, releases=tuple(releases))
+
+
+def _shown(publication: Publication, entry: Entry) -> ReleaseCertificate:
+    """Return the certificate under which a run shows what was published; about another attacker, it is made anew."""
+    certificate, question = certificate_of(describe(entry.certificate)), publication.question
+    if (certificate.attacker, certificate.protects) != (publication.attacker, question.protects):
+        return publication.replayed(entry).certificate
+    return certificate if certificate.mechanism == question.mechanism else certificate.derived(question.mechanism)
 
 
 Charged = list[Reservation | Entry | None]

@@ -180,6 +180,13 @@ class JobSession:
                 f"{job.period.text(self._day)} is before {earliest}, the earliest period of data set {job.dataset!r} "
                 "in the ledger. A period without rows is published, and charged, as any other.",
             )
+        zone = job.period.time_zone
+        if zone is not None and all(entry.standing.time_zone is None for entry in self._ledger.entries()):
+            self.remarks += (
+                f"no release of data set {job.dataset!r} in the ledger says where its days begin, and this job's begin "
+                f"in {zone!r}. Where theirs began elsewhere, a record may be in two periods, which the ledger takes "
+                "for different ones: leave out the periods next to theirs, or cut days as before.",
+            )
         with self._as_recorded() as ledger:
             known = ledger.terms
         terms = (("evidence", evidence, known.evidence), ("budget", budgets, known.budgets))

@@ -448,8 +448,9 @@ class PostgresDatabase:
             with self._errors():
                 self._rows(
                     connection,
-                    "SELECT set_config('search_path', :namespace, true), set_config('synchronous_commit', 'on', true), "
-                    "set_config('lock_timeout', :limit, true)",
+                    "SELECT pg_catalog.set_config('search_path', :namespace, true), "
+                    "pg_catalog.set_config('synchronous_commit', 'on', true), "
+                    "pg_catalog.set_config('lock_timeout', :limit, true)",
                     {"namespace": NAMESPACE, "limit": f"{int(LOCK_SECONDS * 1000)}ms"},
                 )
             yield connection

@@ -196,10 +196,13 @@ class LedgerTotals:
 
     @staticmethod
     def least(epsilon: float, exact: tuple[Fraction, Fraction] | None, delta: float) -> float:
-        """Return the smaller of a certified ε and the exact sum, as the first float above it."""
+        """Return the smaller of a certified ε and the exact sum: the first number that is not below it as written."""
         if exact is None or exact[1] > Fraction(repr(delta)):
             return epsilon
-        return min(epsilon, float_above(exact[0]))
+        # Three times 0.1 are the 0.3 that a budget allows, and no float above it.
+        above = float_above(exact[0])
+        below = math.nextafter(above, 0.0)
+        return min(epsilon, below if Fraction(repr(below)) >= exact[0] else above)
 
     def at_one(self, bundles: Bundles, measure: str) -> float | None:
         """Return the δ at ε = 1 that bundles add up to; None where they do not."""

@@ -298,12 +298,13 @@ class AttackerModel:
         is ever absent (a census, an election) that is 1, and `p_max_between` is the honest choice.
     p_min : float in [0, 1], optional
         For a `Count`: the smallest probability the attacker gives to an unknown person satisfying the
-        predicate. For a `Histogram`: the smallest probability of each published cell for each unknown person.
+        predicate. For a `Histogram`: the smallest probability of each published cell for each unknown person; of each
+        cell of her group, where exact totals of groups are known.
     p_max_between : float in [1/2, 1], optional
         Histograms that protect the value: told that a person is in one of two cells, the attacker is at most
         this sure which, for every two cells.
     unknown : int, optional
-        At least this many unknown people.
+        At least this many unknown people; in each group, where exact totals of groups are known.
     unknown_max : int, optional
         At most this many unknown people.
     known : int, default 0

@@ -10,7 +10,7 @@ import difflib
 import math
 import re
 import tomllib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, fields
 from decimal import Decimal, DecimalException
@@ -29,6 +29,7 @@ from typing import (
     Union,
     cast,
     get_args,
+    get_origin,
     get_type_hints,
 )
 
@@ -67,6 +68,14 @@ class Table(BaseModel):
         """Return the keys that the table may have."""
         return [field.alias or name for name, field in cls.model_fields.items()]
 
+    @classmethod
+    def _keys_inside(cls) -> Iterator[tuple[str, list[str]]]:
+        """Yield the keys that hold one table, each with that table's keys."""
+        for name, field in cls.model_fields.items():
+            for kind in (field.annotation, *get_args(field.annotation)):
+                if get_origin(field.annotation) is not tuple and isinstance(kind, type) and issubclass(kind, Table):
+                    yield field.alias or name, kind._keys()
+
     @model_validator(mode="before")
     @classmethod
     def _only_known_keys(cls, content: Any) -> Any:
@@ -76,6 +85,8 @@ class Table(BaseModel):
                 if key not in known:
                     close = difflib.get_close_matches(str(key), known, n=1, cutoff=0.5)
                     hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known)}."
+                    if tables := [name for name, keys in cls._keys_inside() if key in keys]:
+                        hint = f"it stands inside {tables[0]!r}."
                     raise ValueError(f"unknown key {key!r}; {hint}")
         return content
 

@@ -285,6 +285,8 @@ def noise_sentence(error: ExpectedError, mechanism: Mechanism) -> str:
     """Return how far noise may have moved the published counts."""
     least = mechanism.release_threshold
     which = "Numbers with ≈ have noise" if noised_below(mechanism) else "With noise"
+    if least is None and mechanism.display is not None:
+        return f"{which}: 95 % of it is within ±{error.bound_95}; then numbers are shown {mechanism.display.words}."
     if least is None:
         return f"{which}: 95 % of such numbers are within ±{error.bound_95} of the counted ones."
     return (

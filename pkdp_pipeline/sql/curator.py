@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import pandas as pd
 
 from pkdp_pipeline.certificates.release_certificate import certify
-from pkdp_pipeline.engines.rows import literal, quoted
+from pkdp_pipeline.engines.rows import built_in, literal, quoted
 from pkdp_pipeline.errors import ArgumentError, ConfigError, NotCertifiableError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.attacker import AttackerModel, Leakage, read_attacker
@@ -91,7 +91,8 @@ _CERTIFIED = (
     | {"total_known": "BOOLEAN"}
 )
 _CREATE = re.compile(r"(?m)^CREATE OR REPLACE MACRO ")
-_INTERNAL = re.compile(rf"\b({'|'.join(INTERNAL)})\(")
+#: What macros call: the functions behind them, and DuckDB's own, in whose place no other macro may stand.
+_CALLED = re.compile(rf"\b({'|'.join(INTERNAL)}|query|to_json|unnest|current_(?:database|schemas?))\(")
 
 
 class Releases(Protocol):
@@ -167,7 +168,7 @@ def _create_macros(connection: duckdb.DuckDBPyConnection, names: Mapping[str, st
     """Create the macros, which call the functions under these names."""
     home = "" if temporary else _home(connection)
     for macro in (macro for script in map(_script, MACROS) for macro in _CREATE.split(script)[1:]):
-        text = _INTERNAL.sub(lambda match: f"{names[match[1]]}(", macro)
+        text = _CALLED.sub(lambda match: f"system.main.{names.get(match[1], match[1])}(", macro)
         # Temporary macros come first when names are looked up, wherever the connection stands.
         connection.execute(f"CREATE OR REPLACE TEMP MACRO {text}")
         if not temporary:
@@ -177,7 +178,7 @@ def _create_macros(connection: duckdb.DuckDBPyConnection, names: Mapping[str, st
 def _home(connection: duckdb.DuckDBPyConnection) -> str:
     """Return where cursors of the connection look names up."""
     with closing(connection.cursor()) as cursor:
-        ((database, schema),) = cursor.execute("SELECT current_database(), current_schema()").fetchall()
+        ((database, schema),) = cursor.execute(built_in("SELECT current_database(), current_schema()")).fetchall()
     return f"{quoted(database)}.{quoted(schema)}"
 
 
@@ -273,7 +274,7 @@ def _planned(spec: Spec, columns: Iterable[tuple[str, str]], release: str) -> st
     selected.append(f"cell.count AS {'sum' if spec.is_sum else 'count'}")
     selected += ["cell.exact AS exact"] if spec.below == "noise" else []
     question = literal(spec.to_json())
-    return f"SELECT {', '.join(selected)} FROM (SELECT unnest({release}({question})) AS cell)"
+    return f"SELECT {', '.join(selected)} FROM (SELECT system.main.unnest(system.main.{release}({question})) AS cell)"
 
 
 def _guarded(answer: Callable[[], Any]) -> Any:
@@ -418,7 +419,7 @@ def install(
         order_by=order_by,
         period="all" if period is None and ledger is None else period,
     )
-    readonly = "SELECT readonly FROM duckdb_databases() WHERE database_name = current_database()"
+    readonly = built_in("SELECT readonly FROM duckdb_databases() WHERE database_name = current_database()")
     try:
         with closing(con.cursor()) as cursor:
             ((temporary,),) = cursor.execute(readonly).fetchall()

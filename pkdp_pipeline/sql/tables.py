@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import pandas as pd
 
 from pkdp_pipeline.engines.relation_engine import INSTANTS, values_of
-from pkdp_pipeline.engines.rows import literal, quoted
+from pkdp_pipeline.engines.rows import built_in, literal, quoted
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.comparisons import Moment, Values, written_time
 from pkdp_pipeline.model.predicate import Condition, Constant, Disjunction, Operator, Predicate, among, conjunction
@@ -33,7 +33,8 @@ NOT_OFFERED = "which this gate does not offer"
 
 _PART = r'"(?:[^"]|"")+"|[^".]*[^".\s][^".]*'
 
-_TABLES = "SELECT database_name, schema_name, table_name FROM duckdb_tables() WHERE NOT internal"
+_HOME = built_in("SELECT current_database(), current_schema()")
+_TABLES = built_in("SELECT database_name, schema_name, table_name FROM duckdb_tables() WHERE NOT internal")
 
 Known = TypeVar("Known")
 Place = tuple[str, str, str]
@@ -91,7 +92,7 @@ def resolve(
         The caller's search path. Where it has several schemas, names are only looked up in the first of them.
     """
     parts = _parts(name)
-    ((home, main),) = cursor.execute("SELECT current_database(), current_schema()").fetchall()
+    ((home, main),) = cursor.execute(_HOME).fetchall()
     database, schema = database or home, schema or main
     known: list[Place] = sorted([*cursor.execute(_TABLES).fetchall(), *_views(cursor)])
     for wanted in places(parts, database, schema):
@@ -215,11 +216,16 @@ _NAME = r'(?:"(?:[^"]|"")+"|[^\s".(),]+)'
 _HEAD = re.compile(
     rf"\ACREATE (?:TEMP )?VIEW (?:IF NOT EXISTS )?{_NAME}(?:\.{_NAME})* (?:\({_NAME}(?:, {_NAME})*\) )?AS "
 )
-_VIEWS = "SELECT database_name, schema_name, view_name, sql FROM duckdb_views() WHERE NOT internal ORDER BY ALL"
-_FUNCTIONS = """
-SELECT DISTINCT lower(function_name), function_type = 'aggregate' FROM duckdb_functions()
-WHERE function_type = 'aggregate' OR (stability = 'VOLATILE' AND function_name <> 'error')
-"""
+_VIEWS = built_in(
+    "SELECT database_name, schema_name, view_name, sql FROM duckdb_views() WHERE NOT internal ORDER BY ALL"
+)
+_FUNCTIONS = built_in(
+    "SELECT DISTINCT lower(function_name), function_type = 'aggregate' FROM duckdb_functions() "
+    "WHERE function_type = 'aggregate' OR (stability = 'VOLATILE' AND function_name <> 'error')"
+)
+_COLUMNS = built_in(
+    "SELECT database_name, schema_name, table_name, column_name FROM duckdb_columns() WHERE NOT internal"
+)
 
 
 def link_warning(name: str, parts: Collection[str]) -> str:
@@ -240,9 +246,7 @@ def linking_views(connection: duckdb.DuckDBPyConnection, unit: Collection[str]) 
         return {}
     functions = _functions(connection)
     columns: dict[Place, set[str]] = {}
-    for *place, column in connection.execute(
-        "SELECT database_name, schema_name, table_name, column_name FROM duckdb_columns() WHERE NOT internal"
-    ).fetchall():
+    for *place, column in connection.execute(_COLUMNS).fetchall():
         columns.setdefault((place[0], place[1], place[2]), set()).add(lowered(column))
     unit_columns = {lowered(name) for name in unit}
     parts_of_views = {
@@ -260,12 +264,12 @@ def linking_parts(connection: duckdb.DuckDBPyConnection, query: str, catalog: _C
     SELECT. `catalog`: the connection's views and functions, looked up before.
     """
     views, functions = catalog or (_views(connection), _functions(connection))
-    ((database, schema),) = connection.execute("SELECT current_database(), current_schema()").fetchall()
+    ((database, schema),) = connection.execute(_HOME).fetchall()
     parts: dict[str, None] = {}
     waiting, visited = [(query, (database, schema))], set()
     while waiting:
         text, home = waiting.pop()
-        ((written,),) = connection.execute(f"SELECT json_serialize_sql({literal(text)})").fetchall()
+        ((written,),) = connection.execute(f"SELECT system.main.json_serialize_sql({literal(text)})").fetchall()
         tree = json.loads(written)
         if tree.get("error"):
             parts["a definition that cannot be looked at"] = None

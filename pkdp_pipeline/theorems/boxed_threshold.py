@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from itertools import permutations, product
 
@@ -27,9 +28,25 @@ from pkdp_pipeline.model.mechanisms import Count, Mechanism
 from pkdp_pipeline.model.wording import listed
 from pkdp_pipeline.theorems import words
 from pkdp_pipeline.theorems.bound import MAX_NOISE, MIN_NOISE, PAPER, Applied, Theorem
-from pkdp_pipeline.theorems.counting import MAX_EPSILON, MAX_INVERTED_SHARE, Blocks, Counting, first_blocks
+from pkdp_pipeline.theorems.counting import (
+    MAX_EPSILON,
+    MAX_HIDDEN,
+    MAX_INVERTED_SHARE,
+    Blocks,
+    Counting,
+    Passed,
+    first_blocks,
+)
 from pkdp_pipeline.theorems.noisy_threshold import MAX_KNOWN, NoisyBesideKnown, NoisyThreshold
-from pkdp_pipeline.theorems.numerics import Array, Decided, Whole, ball_above, ball_below
+from pkdp_pipeline.theorems.numerics import (
+    Array,
+    Decided,
+    Whole,
+    ball_above,
+    ball_below,
+    binomial_below,
+    float_below,
+)
 from pkdp_pipeline.theorems.thresholding import Thresholding, worst_trials
 from pkdp_pipeline.theorems.tilted_inversion import MAX_PEOPLE, TwoCoinTails
 
@@ -341,15 +358,25 @@ def _exact(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> A
 
 def _noised(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
     bound = _box("noisy_counting", attacker)
-    if mechanism.noise is None or _suppresses(mechanism) or bound is None or mechanism.noise.epsilon > MAX_NOISE:
+    if mechanism.noise is None or bound is None or mechanism.noise.epsilon > MAX_NOISE:
         return None
+    bound = replace(bound, noise=mechanism.noise.epsilon)
+    if _suppresses(mechanism):
+        passed = _passed(mechanism, bound)
+        return Applied(bound=passed, attack=None) if passed.hidden <= MAX_HIDDEN else None
     # Theorem E is this with more people.
     if _BOTH in left and _thresholded(_SIDES[0], mechanism, attacker, left):
         return None
-    bound = replace(bound, noise=mechanism.noise.epsilon)
     # A threshold of at most 1 forbids no cutoff that could be best.
     controlled = attacker.known if attacker.influence == "active" else 0
     return Applied(bound=bound, attack=bound if (mechanism.release_threshold or 0) - controlled <= 1 else None)
+
+
+def _passed(mechanism: Count, bound: Counting) -> Passed:
+    """Return the bound for thresholds before the noise that unknown people alone nearly surely pass."""
+    thresholds = (mechanism.k or 0, bound.p_min), (mechanism.k_complement or 0, float_below(1 - Fraction(bound.p_max)))
+    hidden = math.fsum(binomial_below(bound.unknown, p, threshold) for threshold, p in thresholds)
+    return Passed(theorem=bound.theorem, base=bound, hidden=hidden * (1.0 + 1e-12))
 
 
 def _thresholded(side: str, mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> Applied | None:

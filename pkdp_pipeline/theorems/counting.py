@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from pkdp_pipeline.theorems.bound import Bound
+from pkdp_pipeline.theorems.bound import Bound, Derived
 from pkdp_pipeline.theorems.numerics import TINY, Array, Whole, chord, invert
 from pkdp_pipeline.theorems.tilted_inversion import MAX_PEOPLE, TwoCoinTails, inverted
 
@@ -242,6 +242,44 @@ class Counting(Uncertain):
             low, high = (self.unknown - last[rows]).astype(float), first[rows].astype(float)
             lower[rows], upper[rows] = tails.right_tails(low, high, epsilons[mark[rows] % len(epsilons)])
         return lower, upper
+
+
+MAX_HIDDEN = 0.01
+"""Where thresholds before the noise may hide a count with a larger chance, what enough people pass says little."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passed(Derived):
+    """Privacy profile of a count with noise behind thresholds that the unknown people alone nearly surely pass.
+
+    Parameters
+    ----------
+    theorem : str
+        Which statement uses the profile.
+    base : Uncertain
+        The same noise on the counts without thresholds before it.
+    hidden : float
+        At or above the chance that so few of the unknown people count, or do not, that a threshold may hide a count.
+    cells : int, default 1
+        How many counts the target's two lives change.
+
+    Notes
+    -----
+    Where all counts pass in both lives, an event gains what it does without thresholds; elsewhere at most e^ε more, of
+    two cells 1 + e^ε. From the end of the noise on δ is at most what it is there. *Guarantee*: the certified side is
+    never below the divergence of any declared attacker, whoever else is known; nothing is said to be attained.
+    *Rounding*: up. *Source*: `docs/mathematics.md`, section 6, "Against an attacker with partial knowledge".
+    """
+
+    base: Uncertain
+    hidden: float
+    cells: int = 1
+
+    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
+        added = (self.cells - 1.0 + np.exp(np.minimum(epsilons, self.base.noise or 0.0))) * self.hidden * (1.0 + 1e-12)
+        certified = np.nextafter(self.base.certified(epsilons) + added, np.inf)
+        return np.zeros(len(epsilons)), np.minimum(1.0, certified)
 
 
 @lru_cache(maxsize=64)

@@ -144,6 +144,8 @@ class TwoCells(Bound):
     told_apart : float
         At or above the chance with which a suppressed cell would have to tell that its count is below k, for the rest
         of what suppresses it to be the likelier the larger the count.
+    added : float
+        The same, where the cell would have to tell that nobody is in it: it counts as disclosed.
 
     Notes
     -----
@@ -155,6 +157,7 @@ class TwoCells(Bound):
 
     presence: Threshold
     told_apart: float = 0.0
+    added: float = 0.0
 
     @property
     def slack(self) -> float:
@@ -183,7 +186,25 @@ class TwoCells(Bound):
             below = waiting_pair(self.presence.k - 1, self.presence.p, self.presence.cap, _NEGLIGIBLE_DELTA)
             chances = (1.0 - self.told_apart) * (1.0 + 4.0 * UNIT) + TINY, self.told_apart
             second = mixed(chances, (first, below), 0.0)
-        return np.array([product_above(first, second, epsilon) for epsilon in epsilons.tolist()])
+        both = np.array([product_above(first, second, epsilon) for epsilon in epsilons.tolist()])
+        return both if self.added == 0.0 else np.minimum(1.0, np.nextafter(both + self.added, np.inf))
+
+
+def told_apart(noise: float, above: int) -> float:
+    """Return at least ``1 - F(s)²/F(s-1)``, F(s) = P[Z < s], for a release threshold s above what no noise shows.
+
+    The rest is at least F(s), or 0.
+    """
+    alpha = math.exp(-noise)
+    if above <= 0:
+        rest = alpha**-above / (1.0 + alpha)
+        return 1.0 if rest * -math.expm1(-noise) < 1e-11 else 1.0 - rest + 1e-12
+    if alpha < 0.5 - 1e-9:
+        return 0.0
+    tail = alpha ** (above - 1) / (1.0 + alpha)
+    share = max(0.0, 2.0 * alpha - 1.0 - tail * alpha**2) / (1.0 - tail)
+    # Of a chance that may have lost bits to underflow no float is known to be between both bounds.
+    return tail * (share * (1.0 + 1e-9) + 1e-12) if tail > 1e-290 else 1.0
 
 
 def _sampled(bounds: tuple[Bound, ...]) -> tuple[Array, Array]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,6 +14,7 @@ from pkdp_pipeline.model.wording import Worded
 from pkdp_pipeline.theorems import words
 from pkdp_pipeline.theorems.bound import MAX_NOISE, PAPER, Applied, Theorem
 from pkdp_pipeline.theorems.boxed_threshold import IN_A_BOX, behind_noise
+from pkdp_pipeline.theorems.hull import told_apart
 from pkdp_pipeline.theorems.noisy_between import MIN_ENUMERATED_NOISE, NoisyBetween, enough_people
 from pkdp_pipeline.theorems.noisy_crowd import NoisyTwoCells, ReachedThroughAbsence
 from pkdp_pipeline.theorems.noisy_threshold import MAX_KNOWN
@@ -109,32 +109,15 @@ def _value_behind_noise(mechanism: Histogram, attacker: AttackerModel, left: fro
     if presence is None or release is None or noise is None or noise.epsilon < _MIN_NOISE_IN_TWO_CELLS:
         return None
     assert mechanism.k is not None
-    told_apart = _told_apart(noise.epsilon, release - mechanism.k)
+    share = told_apart(noise.epsilon, release - mechanism.k)
     alone = attacker.known == 0 and attacker.p_max_between is None and not attacker.p_min
     attack = ReachedThroughAbsence(theorem="attack", presence=presence)
-    bound = NoisyTwoCells(theorem="noisy_value", presence=presence, told_apart=told_apart)
+    bound = NoisyTwoCells(theorem="noisy_value", presence=presence, told_apart=share)
     return Applied(bound=bound, attack=attack if alone else None)
 
 
 _MIN_NOISE_IN_TWO_CELLS = 1e-6
-"""With noise of a smaller ε0 theorem D is not used for two cells: errors of `_told_apart` would count."""
-
-
-def _told_apart(noise: float, above: int) -> float:
-    """Return at least ``1 - F(s)²/F(s-1)``, F(s) = P[Z < s], for a release threshold s above k; section 6.
-
-    The rest is at least F(s), or 0.
-    """
-    alpha = math.exp(-noise)
-    if above <= 0:
-        rest = alpha**-above / (1.0 + alpha)
-        return 1.0 if rest * -math.expm1(-noise) < 1e-11 else 1.0 - rest + 1e-12
-    if alpha < 0.5 - 1e-9:
-        return 0.0
-    tail = alpha ** (above - 1) / (1.0 + alpha)
-    share = max(0.0, 2.0 * alpha - 1.0 - tail * alpha**2) / (1.0 - tail)
-    # Of a chance that may have lost bits to underflow no float is known to be between both bounds.
-    return tail * (share * (1.0 + 1e-9) + 1e-12) if tail > 1e-290 else 1.0
+"""With noise of a smaller ε0 theorem D is not used for two cells: errors of `told_apart` would count."""
 
 
 def _value_between(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:

@@ -176,7 +176,7 @@ _DRAWN = (
     "who was drawn is secret. That is false for samples of a fixed size, quotas, clusters and systematic draws, and "
     "where the number of those drawn is published."
 )
-_DRAWN_FOR_SURE = "from somebody who knows that she was drawn", "somebody who is known to have been drawn"
+DRAWN_FOR_SURE = "from somebody who knows that she was drawn", "somebody who is known to have been drawn"
 _HIDES = {
     "presence": "whether a person is in the population",
     "value": "which of two published cells a person of the population is in",
@@ -197,7 +197,7 @@ SAMPLED = tuple(
         against=words.sampled,
         assumes=(_DRAWN,),
         protection=Protection(
-            f"{_HIDES[aim]}, from somebody who does not know who was drawn", _DRAWN_FOR_SURE, ELSEWHERE
+            f"{_HIDES[aim]}, from somebody who does not know who was drawn", DRAWN_FOR_SURE, ELSEWHERE
         ),
         rests_on=("sampled",),
         noised_below=True,

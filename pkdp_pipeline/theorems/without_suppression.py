@@ -20,8 +20,8 @@ from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, noised_below
 from pkdp_pipeline.model.wording import Worded
 from pkdp_pipeline.theorems import words
 from pkdp_pipeline.theorems.bound import MAX_NOISE, PAPER, Applied, Bound, Largest, Theorem
-from pkdp_pipeline.theorems.counting import Counting, Uncertain
-from pkdp_pipeline.theorems.hull import TwoCells
+from pkdp_pipeline.theorems.counting import MAX_HIDDEN, Counting, Passed, Uncertain
+from pkdp_pipeline.theorems.hull import TwoCells, told_apart
 from pkdp_pipeline.theorems.noised_below import NoisedBelow
 from pkdp_pipeline.theorems.noisy_between import MAX_LOOKED_AT, brackets_of
 from pkdp_pipeline.theorems.numerics import UNIT, Array, Whole, binomial_below, binomial_weights, float_below
@@ -91,6 +91,10 @@ def _people(bound: Options) -> dict[str, Any]:
 def _declared(applied: Applied, cells: int) -> Applied:
     """Return what is said of a table of this many declared cells; one cell is a count in a box."""
     options, attack = applied.bound, applied.attack
+    if isinstance(options, Passed):
+        alone = _declared(Applied(bound=options.base, attack=None), cells).bound
+        assert isinstance(alone, Uncertain)
+        return replace(applied, bound=replace(options, base=alone))
     assert isinstance(options, Options)
     if cells > 1:
         fits = _fits(options, cells + 1 / Fraction(options.p) - 1)
@@ -102,6 +106,8 @@ def _declared(applied: Applied, cells: int) -> Applied:
 def _declared_options(applied: Applied, cells: int) -> Applied:
     """Return the same of several options. Beside noise no third cell of two shows anything, and of many their sum."""
     options, attack = applied.bound, applied.attack
+    if attack is None:
+        return applied
     assert isinstance(options, Options)
     if isinstance(attack, Largest):
         beside: Any = attack.parts[1]
@@ -116,9 +122,9 @@ def _fits(options: Options, cells: Fraction) -> bool:
 
 
 def _noised(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str], *, value: bool) -> Applied | None:
-    """With noise and nothing suppressed before it; the exact table's theorem says why not."""
+    """With noise, and a k before it that enough people pass, or none; the exact table's theorem says why not."""
     applied = (_which_option if value else _in_a_cell)(mechanism, attacker, left)
-    if mechanism.noise is None or mechanism.k is not None or not isinstance(applied, Applied):
+    if mechanism.noise is None or not isinstance(applied, Applied):
         return None
     assert isinstance(applied.bound, Options)
     noise = mechanism.noise.epsilon
@@ -128,6 +134,10 @@ def _noised(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str],
     looks = 2 if value else 1
     bound = replace(applied.bound, theorem=f"noisy_{applied.bound.theorem}", noise=looks * noise, looks=looks)
     assert attacker.p_min is not None
+    if mechanism.k is not None:
+        hidden = looks * binomial_below(applied.bound.unknown, attacker.p_min, mechanism.k) * (1.0 + 1e-12)
+        passed = Passed(theorem=bound.theorem, base=bound, hidden=hidden, cells=looks)
+        return Applied(bound=passed, attack=None) if hidden <= MAX_HIDDEN else None
     if value:
         # The others' cells have noise, too, so that nobody sees exactly who is no coin: the table has two cells.
         alone = attacker.p_max is None and attacker.p_max_between is None
@@ -358,7 +368,10 @@ def _noised_below(
     if not both:
         return Applied(bound=bound, attack=bound if looks == 1 and not attacker.p_min else None)
     alone = attacker.known == 0 and attacker.p_max_between is None and not attacker.p_min
-    cells = TwoCells(theorem=key, presence=bound)
+    # A count of 0 has no row, as one that release_threshold hides, but for certain.
+    release = bound.release_threshold if bound.from_one else None
+    added = 0.0 if release is None else told_apart(bound.noise, release - 1)
+    cells = TwoCells(theorem=key, presence=bound, added=added)
     return Applied(bound=cells, attack=cells if alone else None)
 
 

@@ -177,10 +177,14 @@ def _in_box(where: str, attacker: AttackerModel) -> str:
 
 
 def options(attacker: AttackerModel) -> str:
-    """Say whom exact counts of several options hold against."""
+    """Say whom exact counts of several options hold against; beside totals of groups only those of one group hide."""
+    whose, where, also = "", "", ""
+    if attacker.groups:
+        named = _groups(attacker)
+        whose, where, also = f" with the same {named} as a person", f" with that {named}", f", and everybody's {named}"
     return (
-        f"{_uncertain(attacker)}: each of these chooses any given option with probability at least "
-        f"{percent(attacker.p_min, up=True)}. The attacker may know what everybody else chose"
+        f"{_uncertain(attacker)}{whose}: each of these chooses any given option{where} with probability at least "
+        f"{percent(attacker.p_min, up=True)}. The attacker may know what everybody else chose{also}"
     )
 
 

@@ -316,3 +316,10 @@ def test_columns_are_counted_in_groups(tmp_path):
     for bins, words in (("age=0,18", "column of --by"), ("born=decade", "or one of week"), ("born", "column of --by")):
         done = CliRunner().invoke(cli.app, [*years[:-1], bins])
         assert (done.exit_code, words in done.stderr) == (2, True), done.stderr
+
+
+def test_a_pattern_is_one_file(visits):
+    visits.with_name("more.csv").write_bytes(visits.read_bytes())
+    done = run("histogram", visits.with_name("*.csv"), "--by", "stadt", "--unit", "person", *K, *FORM)
+    assert (done.exit_code, "'*.csv' fits several files" in done.stderr) == (2, True), done.stderr
+    assert run("histogram", visits.with_name("b*.csv"), "--by", "stadt", "--unit", "person", *K, *FORM).exit_code == 0

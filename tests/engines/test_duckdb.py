@@ -737,7 +737,9 @@ def test_no_macro_stands_for_a_function_that_counts(scope):
     questions.append(replace(questions[0], by=("day",), where=from_query("x > 0 and day.dt.year == 2021")))
     quarters = Bins("day", "quarter")
     questions.append(replace(questions[-1], one_cell="hash", cells_per_unit=2, bins={"day": quarters}))
-    names = "count count_star sum min bool_or bit_or hash xor md5_number length strlen contains year quarter least"
+    questions.append(replace(questions[-1], by=("x",), bins={}, where=from_query("town.str.startswith('a')")))
+    names = "count count_star sum min bool_or bit_or hash xor md5_number length strlen contains year quarter least "
+    names += "+ - * / // % & | << || ~~"
     with duckdb.connect() as connection:
         connection.execute(
             "CREATE TABLE t AS SELECT (i // 2)::VARCHAR AS u, 'ab'[1 + i % 2] AS town, i % 5 / 2::DOUBLE AS x, "
@@ -754,7 +756,7 @@ def test_no_macro_stands_for_a_function_that_counts(scope):
 
         own = counted()
         for name in names.split():
-            connection.execute(f"CREATE {scope}MACRO {name}(x := 0, y := 0) AS 7")
+            connection.execute(f'CREATE {scope}MACRO "{name}"(x := 0, y := 0) AS 7')
         assert counted() == own
         # A text that reads like a call is a text.
         assert (

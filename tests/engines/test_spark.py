@@ -192,6 +192,17 @@ def test_a_hash_draws_by_the_clock_of_utc_whatever_the_session_says(spark):
     assert len(counts[0]) == 3
 
 
+def test_no_function_of_a_sessions_stands_for_one_of_sparks(spark):
+    session = spark.newSession()
+    frame = session.sql("SELECT 'p' AS u, DATE '2020-01-01' AS day")
+    question = Selection(unit=("u",), by=("day",))
+    session.udf.register("year", lambda day: "7")
+    assert engine_for(frame).cells(frame, question).counts.tolist() == [1]
+    session.conf.set("spark.sql.functionResolution.sessionOrder", "first")
+    with pytest.raises(ConfigError, match="'year'"):
+        engine_for(frame).cells(frame, question)
+
+
 def test_unsigned_columns_are_the_next_wider_signed_ones(spark, tmp_path):
     path = tmp_path / "unsigned.parquet"
     with duckdb.connect() as connection:

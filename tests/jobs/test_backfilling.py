@@ -232,6 +232,15 @@ def test_a_session_says_where_a_job_declares_other_terms_than_the_ledger_has(job
         assert "another budget" in remark
 
 
+def test_a_session_says_where_days_of_the_ledger_may_begin_elsewhere(job_file):
+    run_job(load_job(job_file(NOISED, visits())), DAYS[0])
+    zoned = load_job(job_file(NOISED.replace('"day"', '"day", time_zone = "Asia/Tokyo"'), visits()))
+    for remarks in (1, 0):
+        with JobSession(zoned) as session:
+            assert len(session.remarks) == remarks
+            session.run(DAYS[1])
+
+
 def test_a_session_asks_about_a_day_before_the_ledger_begins_and_never_whether_it_has_rows(job_file):
     job = load_job(job_file(NOISED, visits([DAYS[1], DAYS[2]])))
     run_job(job, DAYS[1])

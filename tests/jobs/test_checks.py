@@ -15,7 +15,7 @@ from thorough import thinned
 from pkdp_pipeline import Ledger
 from pkdp_pipeline.errors import ArgumentError, ConfigError, InputCheckError, PkdpError, exit_code
 from pkdp_pipeline.jobs import expectations, load_job, run_job
-from pkdp_pipeline.jobs.checks import check_input
+from pkdp_pipeline.jobs.checks import check_input, stated_rules
 from pkdp_pipeline.jobs.job import open_source
 from pkdp_pipeline.jobs.sources.source import no_such_column
 
@@ -254,6 +254,12 @@ def test_one_message_lists_every_broken_rule(job_file, basic):
         "expect_column_values_to_be_in_set of 'town' (checks.expect[1]) is not met",
     ):
         assert message.count(rule) == 1
+
+
+def test_where_a_hash_draws_no_rule_is_about_several_cells(job_file, basic):
+    for rule, stated in (("", True), ('\none_cell = "hash"', False)):
+        job = load_job(job_file(basic.replace('by = "town"', f'by = "town"{rule}'), frame()))
+        assert any("several cells" in text for text in stated_rules(job, DAY)) is stated
 
 
 def test_a_failed_check_leaves_no_event_in_the_ledger(job_file, basic):

@@ -171,6 +171,7 @@ def test_composite_cells_are_read_as_tuples(job_file, basic):
     [
         ("dataset =", "data_set =", ["unknown key 'data_set'", "did you mean 'dataset'"]),
         ("k = 5", "k = 5\nnoize = 1", ["release[1]", "unknown key 'noize'", "did you mean 'noise'"]),
+        ("k = 5", "k = 5\nrounding = 5", ["release[1]", "unknown key 'rounding'", "stands inside 'display'"]),
         ("p_max = 0.5", "pmax = 0.5", ["attacker", "unknown key 'pmax'", "did you mean 'p_max'"]),
         ("p_max = 0.5", "zebra = 0.5", ["attacker", "unknown key 'zebra'", "known are p_max"]),
         ('column = "day"', 'colum = "day"', ["period", "did you mean 'column'"]),

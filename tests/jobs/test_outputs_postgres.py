@@ -64,6 +64,16 @@ def test_a_day_is_replaced_as_a_whole_and_restored_by_writing_again(ask, job):
     check_outputs(job)
 
 
+def test_no_schema_before_that_of_the_server_stands_for_it(ask, job_file, basic, postgres_url, monkeypatch):
+    ask('CREATE SCHEMA own; CREATE TABLE own.pg_class (oid oid, relkind "char", relnamespace oid, relname name)')
+    ask("CREATE FUNCTION own.set_config(text, text, boolean) RETURNS text LANGUAGE sql AS 'SELECT NULL::text'")
+    monkeypatch.setenv("PKDP_PUBLIC", f"{postgres_url}&options=-csearch_path%3Down,pg_catalog,public")
+    text = (basic + OUTPUT).replace('"out/ledger.sqlite"', '"${PKDP_PUBLIC}"')
+    for _ in range(2):
+        run_job(load_job(job_file(text)), DAY)
+    assert len(ask('SELECT * FROM "Stats".people_by_town')) == 2
+
+
 def test_which_counts_are_exact_is_a_column_of_booleans(ask, job_file, basic, postgres_url, monkeypatch):
     monkeypatch.setenv("PKDP_PUBLIC", postgres_url)
     noised = 'k = 5\nbelow = "noise"\nnoise = { epsilon = 0.5 }\ndomain = ["Ås", "Bø", "Secretville"]'

@@ -22,7 +22,7 @@ from pkdp_pipeline.errors import (
     NotCertifiableError,
     TemporaryError,
 )
-from pkdp_pipeline.jobs import load_job, run_job, session
+from pkdp_pipeline.jobs import checks, load_job, run_job, session
 from pkdp_pipeline.jobs.dry_run import OWNER_FILE, plan_job
 from pkdp_pipeline.jobs.outputs.files import LOCK_FILE
 from pkdp_pipeline.ledger import Ledger, database
@@ -509,6 +509,44 @@ def test_a_coarser_display_in_a_job_is_derived_and_the_job_goes_on(job_file, bas
     finer_last = coarser.replace("k = 5\n", "k = 5\ndisplay = { bands = [0, 10] }\n", 1)
     with pytest.raises(DifferencingError, match="thresholds"):
         plan_job(load_job(job_file(finer_last.replace('"out', '"other'))), [DAY])
+
+
+def test_rows_that_come_while_they_are_counted_are_no_defect(job_file, basic, monkeypatch):
+    path = job_file(basic)
+    file = path.with_name("visits.parquet")
+    rows = pd.read_parquet(file)
+    rows.iloc[:1].to_parquet(file)
+
+    def counted(frame, question, real=checks.count_units):
+        rows.to_parquet(file)
+        return real(frame, question)
+
+    monkeypatch.setattr(checks, "count_units", counted)
+    assert len(run_job(load_job(path), DAY).releases[0].release.table) == 2
+
+
+def test_a_coarser_display_has_the_promise_of_the_finer_one(job_file, basic):
+    second = '[[release]]\nname = "rounded"\nby = "town"\nk = 5\ndisplay = { rounding = 5 }\nprotects = "value"\n'
+    path = job_file(basic.replace("[output]", f"{second}attacker = {{ p_max_between = 0.6 }}\n[output]"))
+    for run in (run_job, lambda job, day: plan_job(job, [day])):
+        with pytest.raises(ConfigError, match="'rounded' shows 'people_by_town'"):
+            run(load_job(path), DAY)
+    assert not (path.parent / "out").exists()
+
+
+def test_a_release_certified_anew_is_refused_before_another_is_charged(job_file, basic):
+    text = basic.replace("p_max = 0.5", "p_max = 0.1").replace('"none"', "{ epsilon = 3.0, delta = 0.3 }")
+    text = 'evidence = { kind = "bounded_dependence", epsilon = 0.5 }\n' + text
+    run_job(load_job(job_file(text)), DAY)
+    before = entries(load_job(job_file(text)))
+    own = "attacker = { p_max = 0.9 }\n"
+    other = '[[release]]\nname = "everybody"\nk = 5\n[[release]]\nname = "people_by_town"'
+    edited = text.replace('[[release]]\nname = "people_by_town"', other).replace("k = 5\n\n", f"k = 5\n{own}\n")
+    job = load_job(job_file(edited))
+    assert isinstance(plan_job(job, [DAY]).refused.refused, NotCertifiableError)
+    with pytest.raises(NotCertifiableError):
+        run_job(job, DAY)
+    assert entries(job) == before
 
 
 def test_a_revised_release_is_displayed_anew_and_charged_once(job_file, basic):

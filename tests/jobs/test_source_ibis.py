@@ -11,6 +11,7 @@ import threading
 import time
 import zoneinfo
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -21,12 +22,14 @@ from postgres_server import PASSWORD
 from source_jobs import job_of
 from thorough import one_in, thinned
 
+from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.errors import ConfigError, InputCheckError, TemporaryError
 from pkdp_pipeline.extras.connect import ibis as ibis_tables
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.job import open_source
 from pkdp_pipeline.jobs.steps import Stopped, Stopping, interruptible
 from pkdp_pipeline.jobs.tables import PeriodTable
+from pkdp_pipeline.model.predicate import from_query
 
 pytestmark = [pytest.mark.ibis, pytest.mark.xdist_group("postgres")]
 
@@ -455,6 +458,34 @@ def test_all_questions_of_a_run_see_one_state_of_postgresql(postgres_url):
     with pytest.raises(ConfigError, match="SQLSTATE 25006"):
         source.guarded(lambda: source._backend.raw_sql("DELETE FROM visits"))
     source.close()
+
+
+def test_no_spelling_of_one_person_names_a_cell(opened, database):
+    ignoring = "NOCASE"
+    if not database.address.startswith("duckdb"):
+        ignoring = "ignoring"
+        database.ask("CREATE COLLATION ignoring (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
+    database.ask(f'CREATE TABLE visits ("at" DATE, n VARCHAR(9) COLLATE {ignoring})')
+    table, question = opened().day(AT, DAY), Selection(unit=("n",), by=("n",))
+    with pytest.raises(ConfigError, match="'n' has a type or a collation"):
+        engine_for(table).cells(table, question)
+    table = opened({"query": 'SELECT "at", n COLLATE "C" AS n FROM visits'}).day(AT, DAY)
+    assert engine_for(table).cells(table, question).counts.tolist() == []
+
+
+def test_no_function_of_a_users_stands_for_one_that_counts(opened, database):
+    database.ask('CREATE TABLE visits ("at" DATE, n VARCHAR(9))')
+    # Arguments of exactly these types come before those of PostgreSQL's own, which are text.
+    database.ask(
+        'CREATE MACRO "Starts_With"(x, y) AS true'
+        if database.address.startswith("duckdb")
+        else "CREATE FUNCTION starts_with(varchar, varchar) RETURNS boolean LANGUAGE sql AS 'SELECT true'"
+    )
+    rows, question = opened().day(AT, DAY), Selection(unit=("n",), by=("n",))
+    with pytest.raises(ConfigError, match="starts_with"):
+        engine_for(rows).cells(rows, replace(question, where=from_query("n.str.startswith('a')")))
+    # What is not called is not refused.
+    assert engine_for(rows).cells(rows, question).counts.tolist() == []
 
 
 @pytest.mark.postgres

@@ -351,6 +351,15 @@ def test_a_user_who_may_not_read_is_told_so(opened, ask, postgres_url):
         ask("DROP ROLE reader")
 
 
+def test_a_function_of_a_schema_before_that_of_the_server_is_refused(opened, ask, postgres_url):
+    ask("CREATE TABLE visits (at TIMESTAMPTZ, n INTEGER)")
+    ask("DROP SCHEMA IF EXISTS own CASCADE; CREATE SCHEMA own")
+    ask("CREATE FUNCTION own.timezone(text, timestamptz) RETURNS timestamp LANGUAGE sql AS 'SELECT now()::timestamp'")
+    assert rows(opened(address=f"{postgres_url}&options=-csearch_path%3Dpublic,own"), time_zone="UTC") == []
+    with pytest.raises(ConfigError, match="own 'timezone'"):
+        opened(address=f"{postgres_url}&options=-csearch_path%3Down,pg_catalog,public")
+
+
 def test_without_the_driver_the_extra_is_named(opened, monkeypatch):
     for module in [name for name in sys.modules if name.startswith("adbc_driver_postgresql")]:
         monkeypatch.delitem(sys.modules, module)

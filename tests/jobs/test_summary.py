@@ -87,11 +87,12 @@ def test_a_declared_number_is_not_rounded_down(job_file, basic):
     assert "epsilon = 1.0000004 " in describe(job, job.release[0])
 
 
-@pytest.mark.parametrize("threshold", [None, 9])
-def test_what_noise_decides_is_said_to_lean_high(threshold):
+@pytest.mark.parametrize(("threshold", "display"), [(None, None), (9, None), (None, pkdp.Rounding(5))])
+def test_what_noise_decides_is_said_to_lean_high(threshold, display):
     noise = pkdp.GeometricNoise(0.5)
-    mechanism = pkdp.Histogram(k=5, noise=noise, release_threshold=threshold)
+    mechanism = pkdp.Histogram(k=5, noise=noise, release_threshold=threshold, display=display)
     table = pd.DataFrame({"town": ["a"], "count": pd.array([30], dtype="Int64")})
     (line,) = remarks(Release.seal(table, pkdp.certify(mechanism, pkdp.AttackerModel(p_max=0.5))), ())
-    assert ("95 % of such numbers are within ±6 of the counted ones" in line) == (threshold is None)
+    assert ("95 % of such numbers are within ±6 of the counted ones" in line) == (threshold is display is None)
+    assert ("within ±6; then numbers are shown to the nearest 5" in line) == (display is not None)
     assert ("Only noisy numbers of at least 9 are shown, so those near 9 lean high" in line) == (threshold == 9)

@@ -226,3 +226,11 @@ def test_of_crossing_certificates_the_largest_is_held_to_the_budgets():
         book.add(TABLE, day(2), attacker=AttackerModel(p_max=0.01))
     assert book.state() == state
     book.verify()
+
+
+def test_what_fits_into_a_budget_is_not_shown_above_it():
+    within = totals.LedgerTotals.least
+    assert within(1.0, (3 * Fraction("0.1"), Fraction(0)), 0.0) == 0.3
+    for exact in (3 * Fraction("0.1") + Fraction(1, 10**18), Fraction(1, 3), Fraction(0.3)):
+        spent = within(1.0, (exact, Fraction(0)), 0.0)
+        assert exact <= Fraction(repr(spent)) <= exact * Fraction("1.000000000000001")

@@ -79,6 +79,16 @@ def test_people_whose_names_differ_by_spaces_are_refused_unless_they_are_said_to
         assert con.sql(HISTOGRAM).fetchall() == [("NO", 60)]
 
 
+def test_no_macro_stands_for_a_function_of_the_macros(con):
+    con.execute("CREATE SCHEMA other; CREATE TABLE other.events AS SELECT uid, 3 AS grp FROM events")
+    con.execute("CREATE MACRO current_schema() AS 'other'; CREATE MACRO current_schemas(x) AS ['other']")
+    con.execute("CREATE MACRO query(text) AS TABLE SELECT 3 AS grp, 100 AS count")
+    assert con.sql(HISTOGRAM).fetchall() == GROUPS
+    con.execute("CREATE MACRO current_database() AS 7")
+    install(con, attacker=ATTACKER, unit="uid")
+    assert con.sql(HISTOGRAM).fetchall() == GROUPS
+
+
 def test_a_file_is_reopened(file):
     with duckdb.connect(file) as con:
         install(con, attacker=ATTACKER, unit="uid")

@@ -53,6 +53,13 @@ def bounds_for(mechanism, protects="presence", **attacker):
             ["thresholding", "noisy_thresholding", "noisy_thresholding_in_box", "thresholding_in_box"],
             True,
         ),
+        (
+            Count(k=9, noise=NOISE),
+            {**BOX, "unknown": 500, "known": 8},
+            "presence",
+            ["thresholding", "noisy_thresholding", "noisy_counting", "counting"],
+            False,
+        ),
         (Count(k=1, noise=NOISE, release_threshold=9), {"p_max": 0.6}, "presence", [], True),
         (
             Count(k=9, noise=NOISE),
@@ -120,7 +127,13 @@ def bounds_for(mechanism, protects="presence", **attacker):
         (Histogram(), {"p_min": 0.2, "unknown": 50}, "value", ["options"], False),
         (Histogram(k=9), {"p_min": 0.2, "unknown": 50, "p_max": 0.9}, "value", ["histogram_value", "options"], False),
         (Histogram(noise=NOISE), {"p_min": 0.2, "unknown": 50}, "value", ["options", "noisy_options"], True),
-        (Histogram(k=2, noise=NOISE, release_threshold=9), {"p_min": 0.2, "unknown": 50}, "value", ["options"], True),
+        (
+            Histogram(k=2, noise=NOISE, release_threshold=9),
+            {"p_min": 0.2, "unknown": 50},
+            "value",
+            ["options", "noisy_options"],
+            True,
+        ),
         (
             Histogram(k=9, noise=NOISE, release_threshold=30),
             {"p_max_between": 0.6},

@@ -11,12 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.attacks import search
-from oracle.laws import BITS, exact_exp, lower_end
-from oracle.releases import count_losses
+from oracle.laws import BITS, coin_sum, exact_exp, losses, lower_end, pushed
+from oracle.releases import count_losses, noisy_cell
 from thorough import CLOSEST, examples, few, thinned
 
 import pkdp_pipeline as pkdp
+from pkdp_pipeline.theorems.boxed_threshold import _passed
 from pkdp_pipeline.theorems.channel import row_of
+from pkdp_pipeline.theorems.counting import Counting
 from pkdp_pipeline.theorems.noisy_blocks import Blocks, _Block, between
 from pkdp_pipeline.theorems.noisy_search import SLACK_IN_BOX
 from pkdp_pipeline.theorems.noisy_threshold import NoisyThreshold
@@ -318,3 +320,58 @@ def test_chances_that_are_nearly_equal_do_not_put_rates_out_of_order() -> None:
     )
     # Presence tells as much in the first order.
     assert exact <= float(between(part, blocks, corners, np.array([1e-9]))[0, 0]) * (1.0 + 1e-9)
+
+
+# Thresholds that enough people are unknown for ---------------------------------------------------------------------
+
+
+def behind_both(mechanism: pkdp.Count, chances: Any, counted: int, others: int, epsilon: float) -> float:
+    """Return the larger divergence beside so many known people who count, and who do not; never above it."""
+    n, unknown = len(chances) + counted + others + 1, len(chances)
+    assert mechanism.noise is not None
+    with flint.ctx.workprec(BITS):
+        alpha, law = (-flint.arb(mechanism.noise.epsilon)).exp(), coin_sum(list(map(flint.arb, chances)))
+
+        def cell(count: int) -> Any:
+            if mechanism.k_complement is not None and n - count < mechanism.k_complement:
+                return {None: flint.arb(1)}
+            return noisy_cell(count, alpha, unknown + counted + 1, mechanism.k, mechanism.release_threshold)
+
+        lives = [pushed({s + counted + here: weight for s, weight in enumerate(law)}, cell) for here in (1, 0)]
+        return float(max(lower_end(flint.arb(side)) for side in losses(*lives, exact_exp(epsilon))))
+
+
+@settings(max_examples=few(40), deadline=None)
+@given(
+    st.tuples(st.sampled_from([None, 1, 2, 4]), st.sampled_from([None, 1, 3])),
+    st.tuples(st.sampled_from([0.1, 0.3, 0.6]), st.sampled_from([0.0, 0.5, 1.0])),
+    st.tuples(st.sampled_from([0.2, 0.7, 1.5]), st.sampled_from([None, 0, 3, 9])),
+    st.tuples(st.integers(1, 9), st.integers(0, 2), st.integers(0, 9), st.integers(0, 4), st.integers(0, 4)),
+    EPSILONS,
+)
+def test_thresholds_that_unknown_people_pass_add_no_more_than_they_hide(
+    thresholds: Any, box: Any, noised: Any, people: Any, epsilon: float
+) -> None:
+    (k, other), (low, share), (noise, release), (unknown, more, high, counted, others) = thresholds, box, noised, people
+    if k is None and other is None:
+        k = 2
+    p_max = low + (0.95 - low) * share
+    mechanism = pkdp.Count(k=k, k_complement=other, noise=pkdp.GeometricNoise(noise), release_threshold=release)
+    bound = _passed(mechanism, Counting(theorem="", unknown=unknown, p_min=low, p_max=p_max, noise=noise))
+    chances = [p_max] * min(high, unknown + more) + [low] * max(0, unknown + more - high)
+    assert behind_both(mechanism, chances, counted, others, epsilon) <= bound.certified(np.array([epsilon]))[0]
+
+
+def test_of_many_people_they_add_next_to_nothing_whoever_is_known() -> None:
+    noise, points = pkdp.GeometricNoise(0.3), (0.05, 0.15, 0.25)
+    for more in ({"k": 4}, {"k": 4, "k_complement": 4}, {"k_complement": 4, "release_threshold": 20}):
+        mechanism = pkdp.Count(noise=noise, **more)
+        attacker = pkdp.AttackerModel(p_min=0.4, p_max=0.4, unknown=60, known=9, influence="active")
+        certificate = pkdp.certify(mechanism, attacker)
+        for epsilon in points:
+            attained = behind_both(mechanism, [0.4] * 60, 9, 0, epsilon)
+            assert attained <= certificate.delta(epsilon) <= 1.02 * attained + 1e-6
+        assert certificate.epsilon(1e-6) <= 0.3
+        # The same without noise: nothing else was certified of a k that known people pass.
+        assert pkdp.certify(pkdp.Count(), attacker).epsilon(1e-6) > 0.9
+    assert "noisy_counting" not in pkdp.certify(pkdp.Count(k=20, noise=noise), attacker).theorems

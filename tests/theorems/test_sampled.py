@@ -188,6 +188,38 @@ def test_draws_add_up_and_nothing_else_adds_them() -> None:
         pkdp.compose([habits, release], pkdp.IndependentDraws())
 
 
+def test_one_sample_asked_twice_is_not_added_up_through_totals_or_tables() -> None:
+    share, k, people = Fraction(1, 10), 8, 60
+    # Everybody's records are known. Of one sample both days count all but the target, who is in the first count alone:
+    # where both are shown their difference tells that she was drawn.
+    attained = share * (1 - sum(drawn([share] * people)[:k]))
+    release, other = (
+        pkdp.certify(pkdp.Count(k=k), pkdp.AttackerModel(sampled=chance, known=known))
+        for chance, known in ((0.1, 0), (0.05, 1))
+    )
+    drawn_anew = pkdp.compose([(release, 2)], pkdp.IndependentDraws())
+    assert drawn_anew.delta(1.0) < attained
+    habits = pkdp.certify(pkdp.Count(k=30), pkdp.AttackerModel(p_max=0.1))
+    table = pkdp.compose([release, other], pkdp.SameTable())
+    for evidence in (pkdp.IndependentGivenHabits(), pkdp.OneDayProtected(), pkdp.BoundedDependence(0.1)):
+        for part in (drawn_anew, table, pkdp.compose([release])):
+            for parts in ([(part, 2)], [part, habits]):
+                with pytest.raises(pkdp.NoEvidenceError, match="add up by their draws"):
+                    pkdp.compose(parts, evidence)
+    # A table that was certified twice, and a total of draws, are samples as well.
+    both = pkdp.compose([(table, 2)], pkdp.IndependentDraws()).delta(1.0)
+    assert both == pytest.approx(
+        max(pkdp.compose([(each, 2)], pkdp.IndependentDraws()).delta(1.0) for each in (release, other))
+    )
+    nested, flat = (pkdp.compose(parts, pkdp.IndependentDraws()) for parts in ([drawn_anew, release], [(release, 3)]))
+    assert nested.delta(1.0) == pytest.approx(flat.delta(1.0), rel=0.05)
+    apart = pkdp.compose([release, habits], pkdp.DisjointUnits()).assumptions
+    assert any("tells nothing about the draws of others" in text for text in apart)
+    mixed = pkdp.compose([release, pkdp.certify(pkdp.Count(k=k), pkdp.AttackerModel(p_max=0.1))], pkdp.SameTable())
+    with pytest.raises(pkdp.NoEvidenceError, match="some of these are none"):
+        pkdp.compose([mixed, release], pkdp.IndependentDraws())
+
+
 @pytest.mark.parametrize("field", ["p_max", "p_min", "p_max_between", "unknown", "unknown_max"])
 def test_sampled_excludes_what_is_about_people(field: str) -> None:
     with pytest.raises(pkdp.ArgumentError, match=field):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -16,8 +18,8 @@ from oracle.releases import table_losses
 from thorough import few
 
 import pkdp_pipeline as pkdp
+from pkdp_pipeline.theorems.hull import told_apart
 from pkdp_pipeline.theorems.noisy_crowd import ReachedThroughAbsence
-from pkdp_pipeline.theorems.rules import _told_apart
 
 
 def bounds(attacker: pkdp.AttackerModel, k: int, noise: float, release: int) -> Any:
@@ -76,7 +78,7 @@ def test_the_rest_of_what_suppresses_a_count_is_likelier_for_smaller_ones(noise:
             return 1 - alpha**step / (1 + alpha) if step >= 1 else alpha ** (1 - step) / (1 + alpha)
 
         for above in (-140, -28, *range(-4, 40)):
-            rest = 1 - flint.arb(_told_apart(noise, above))
+            rest = 1 - flint.arb(told_apart(noise, above))
             # From count to count the chance of "suppressed" falls by these factors, which have to grow.
             # Where the rest is 0 no smaller count than k is suppressed in this way.
             least = flint.arb(int(rest > 0))
@@ -107,3 +109,24 @@ def test_noise_behind_a_threshold_costs_less_than_either_alone() -> None:
     assert certificate.epsilon(1e-6) < 0.806 < 1.59
     attained, certified = certificate.delta_bounds(np.array([0.3, 0.5, 1.0]))
     assert np.all((attained <= certified) & (certified <= 1.12 * attained))
+
+
+def test_a_cell_without_a_row_has_to_tell_of_its_being_empty_and_that_is_added() -> None:
+    # α = 3/4: "no row" at 0 people is surer than at few, so that the others of the first life may be the fewer ones.
+    release, k, noise = 8, 8, math.log(4 / 3)
+    silent = [Fraction(1), *(1 - Fraction(3, 4) ** (release - s) / Fraction(7, 4) for s in range(1, k))]
+    law = [Fraction(math.comb(9, s) * 4 ** (9 - s), 5**9) for s in range(k)]
+
+    def empty(hidden: list[Fraction], life: int) -> Fraction:
+        weights = [law[s] * hidden[s + life] for s in range(k - life)]
+        return weights[0] / sum(weights)
+
+    assert empty(silent, 0) > empty(silent, 1)
+    added = told_apart(noise, release - 1)
+    assert empty([1 - Fraction(added), *silent[1:]], 0) <= empty(silent, 1)
+    mechanism = pkdp.Histogram(k=k, noise=pkdp.GeometricNoise(noise), release_threshold=release, below="noise_from_1")
+    (applied,) = pkdp.certify(mechanism, pkdp.AttackerModel(p_max=0.2), protects="value").partial_bounds
+    points = np.array([0.5, 1.0, 2.0])
+    without = replace(applied.bound, added=0.0).certified(points)
+    assert np.all(applied.bound.certified(points) >= np.minimum(1.0, without + added))
+    assert 0.0 < added < Fraction(3, 4) ** (release - 1) / Fraction(7, 4)

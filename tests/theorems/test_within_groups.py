@@ -114,6 +114,26 @@ def test_no_attacker_who_is_told_the_totals_learns_more_of_several_options(examp
     holds()
 
 
+@settings(max_examples=20, deadline=None)
+@given(
+    st.lists(st.integers(2, 10).map(lambda part: Fraction(part, 12)), min_size=1, max_size=5),
+    st.integers(0, 3),
+    st.sampled_from(EPSILONS),
+)
+def test_several_options_hide_people_among_those_of_their_group(shares, south, epsilon):
+    least = math.nextafter(float(min(min(share, 1 - share) for share in shares)), 0.0)
+    attacker = pkdp.AttackerModel(p_min=least, unknown=len(shares), leakage=BY_REGION)
+    claimed = pkdp.certify(pkdp.Histogram(), attacker, protects="value").delta(epsilon)
+    north = [[share, 1 - share, 0, 0, 0] for share in shares]
+    half = [[0, 0, Fraction(1, 2), Fraction(1, 2), 0]]
+
+    def truth(people):
+        return max(joint_losses_with(people, (0,) * 4, (0, 1), growth(epsilon), shown_table(0), totals_of((2, 2))))
+
+    assert truth(north + half * south) <= Fraction(claimed)
+    assert truth(half * len(shares)) == 1
+
+
 @pytest.mark.parametrize("epsilon", [0.2, 0.5])
 def test_people_of_one_group_reach_it_beside_the_totals(epsilon):
     k, p = 3, Fraction(3, 5)

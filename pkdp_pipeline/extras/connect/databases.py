@@ -263,7 +263,8 @@ class _PostgresStore(TableStore):
     def __init__(self, connection: psycopg.Connection[Any], schema: str, *, writing: bool) -> None:
         super().__init__(_POSTGRES, "PostgreSQL", _POSTGRES_TYPES, [schema])
         self._connection, self._schema = connection, schema
-        self.run("SELECT set_config('lock_timeout', $1, true)", f"{_LOCK_SECONDS}s")
+        own = "SELECT pg_catalog.set_config('search_path', 'pg_catalog', true), "  # every other name is a full one
+        self.run(f"{own}pg_catalog.set_config('lock_timeout', $1, true)", f"{_LOCK_SECONDS}s")
         if writing:  # to one schema one after another, also while there is no table yet
             digest = hashlib.sha256(b"pkdp outputs:" + schema.encode()).digest()
             self.run("SELECT pg_advisory_xact_lock($1)", int.from_bytes(digest[:8], "big", signed=True))

@@ -5,9 +5,10 @@ The period is cut by moments that are computed here, so that no database's idea 
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from itertools import pairwise
@@ -16,11 +17,12 @@ from zoneinfo import ZoneInfo
 
 import narwhals.stable.v2 as nw
 
-from pkdp_pipeline.engines import NO_DOUBTS, Doubts, Tally, wrong_where
+from pkdp_pipeline.engines import NO_DOUBTS, Doubts, Tally, numbered, wrong_where
 from pkdp_pipeline.engines.narwhals_columns import BYTES
 from pkdp_pipeline.engines.narwhals_engine import FrameColumns, NarwhalsEngine, guarded
 from pkdp_pipeline.engines.narwhals_queries import backend_of, doubted, looked_at
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
+from pkdp_pipeline.extras.connect.postgres import SHADOWING, refuse_shadowed
 from pkdp_pipeline.jobs.sources.source import (
     DAYS,
     Answer,
@@ -48,6 +50,20 @@ if TYPE_CHECKING:
 _READ_RE2 = ("duckdb", "bigquery")
 #: The backends that order text as a language does, where their database is made so.
 _ORDER_BY_LANGUAGE = ("postgres",)
+#: The backends in which text is compared by its bytes, unless a column says otherwise, and each question takes long.
+_COMPARE_BYTES = ("bigquery", "snowflake")
+#: SQL for the functions and operators that a backend may call in the place of its own.
+_SHADOWING = {
+    "duckdb": "SELECT system.main.lower(function_name) AS name FROM system.main.duckdb_functions() WHERE internal OR "
+    "system.main.list_contains(system.main.current_schemas(true), schema_name) "
+    "GROUP BY name HAVING system.main.bool_or(internal) AND NOT system.main.bool_and(internal)",
+    "postgres": SHADOWING,
+}
+#: What DuckDB calls where no name is written: count(*), EXTRACT, AT TIME ZONE, IN, […], {…} and INTERVAL.
+_UNWRITTEN = (
+    *("count_star", "date_part", "timezone", "contains", "array_extract", "list_value", "struct_pack"),
+    *("to_days", "to_microseconds"),
+)
 
 
 class IbisEngine(NarwhalsEngine):
@@ -65,6 +81,9 @@ class IbisEngine(NarwhalsEngine):
         return FrameColumns(frame, empty=empty, regex=backend in _READ_RE2)
 
     def _counted(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any, doubts: Doubts = NO_DOUBTS) -> Any:
+        for short, name in zip(numbered("b", len(question.by)), question.by, strict=True):
+            if name not in question.bins:
+                _check_collation(rows.to_native(), short, name)
         if question.one_cell != "first" or backend_of(frame) not in _ORDER_BY_LANGUAGE:
             return super()._counted(rows, question, frame, doubts)
         # Keys are ordered as well, and are bytes until they are here.
@@ -84,7 +103,11 @@ class IbisEngine(NarwhalsEngine):
         table = looked_at(rows, doubts).to_native()
         satisfying, looks = table.u0.nunique(where=table.hit), {name: table[name].any() for name in doubted(doubts)}
         answer = table.aggregate(satisfying=satisfying, missing_unit=table.u0.isnull().any(), **looks)
-        return self._tally_of(answer.to_pyarrow(), rows, question, doubts)
+        return self._tally_of(self._collected(nw.from_native(answer).lazy()), rows, question, doubts)
+
+    def _collected(self, query: nw.LazyFrame[Any]) -> Any:
+        _check_own_functions(query.to_native())
+        return super()._collected(query)
 
     def _marked(self, frame: Any, where: Any, name: str) -> Any:
         import ibis
@@ -92,6 +115,43 @@ class IbisEngine(NarwhalsEngine):
         if isinstance(where, (ibis.Deferred, ibis.ir.BooleanValue)):
             return frame.mutate(**{name: where})
         raise wrong_where(where, "a column name, a query string or an expression of Ibis for this table")
+
+
+def _check_own_functions(table: Any) -> None:
+    """Refuse a query that calls what has the name of a function of its backend, and may be another: a `ConfigError`."""
+    name = backend_of(table)
+    if name not in _SHADOWING:
+        return
+    backend = table.get_backend()
+    # Temporary macros are those of one connection.
+    with nullcontext(backend.con) if name == "duckdb" else backend.begin() as cursor:
+        shadowing = {function for function, *_ in cursor.execute(_SHADOWING[name]).fetchall()}
+    if shadowing:
+        called = {*re.findall(r"(\w+)\(", str(backend.compile(table)).lower()), *_UNWRITTEN}
+        refuse_shadowed(function for function in shadowing if function in called or not function.isidentifier())
+
+
+def _check_collation(table: Any, short: str, name: str) -> None:
+    """Refuse a by-column of text that takes two spellings for one, by its collation: one person's would name a cell.
+
+    No row is read: a column's type and collation go with its largest value among none.
+    """
+    backend = backend_of(table)
+    if not _is_text(table, short) or backend in _COMPARE_BYTES:
+        return
+    import ibis
+
+    spellings = ("a", "A", "a-", *(["á"] if backend == "duckdb" else []))  # not every encoding has it
+    nothing = table.filter(ibis.literal(False)).select(spelling=table[short])
+    missing = nothing.aggregate(key=nothing.spelling.max())  # one row
+    keys = [ibis.coalesce(missing.key, ibis.literal(text, missing.key.type())) for text in spellings]
+    texts = ibis.union(nothing, *(missing.select(spelling=key) for key in keys), distinct=True)
+    if texts.count().to_pyarrow().as_py() < len(spellings):
+        raise ConfigError(
+            f"by column {name!r} has a type or a collation that takes several spellings for one, and one person's "
+            f"spelling would name a cell: compare it by its bytes, in a view or a query of the database (PostgreSQL: "
+            f'CAST({name} AS text) COLLATE "C"; DuckDB: {name} COLLATE C; MySQL: {name} COLLATE utf8mb4_bin).'
+        )
 
 
 def _is_null(kind: Any) -> bool:

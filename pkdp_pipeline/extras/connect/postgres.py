@@ -185,6 +185,26 @@ _SETTINGS = (
     # Between two days a job may wait for the lock of its ledger.
     "SET LOCAL idle_in_transaction_session_timeout = 0",
 )
+_OWN = "own.{0}namespace = 11 AND own.{0}name = f.{0}name"
+#: SQL for (name, is_first): functions and operators on the search path that may be called in the place of PostgreSQL's.
+#: They take types of its own. Where their schema does not come before its own, they are of no extension and take other
+#: arguments than its own.
+SHADOWING = " UNION ".join(
+    f"SELECT f.{short}name AS name, is_first FROM pg_catalog.pg_{kind} AS f JOIN pg_catalog.pg_namespace AS n "
+    f"ON n.oid = f.{short}namespace, pg_catalog.current_schemas(true) AS path, LATERAL (SELECT "
+    "pg_catalog.array_position(path, n.nspname) < pg_catalog.array_position(path, 'pg_catalog') AS is_first) AS place "
+    "WHERE n.nspname = ANY (path) AND n.oid <> 11 AND NOT EXISTS (SELECT FROM pg_catalog.pg_type AS t "
+    f"WHERE t.oid = ANY ({types.format('f')}) AND t.typnamespace <> 11) "
+    f"AND EXISTS (SELECT FROM pg_catalog.pg_{kind} AS own WHERE {_OWN.format(short)}) "
+    f"AND (is_first OR NOT EXISTS (SELECT FROM pg_catalog.pg_{kind} AS own WHERE {_OWN.format(short)} "
+    f"AND {types.format('own')} = {types.format('f')}) AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend AS d "
+    "WHERE d.classid = f.tableoid AND d.objid = f.oid AND d.deptype = 'e'))"
+    for kind, short, types in (
+        ("proc", "pro", "{0}.proargtypes"),
+        ("operator", "opr", "ARRAY[{0}.oprleft, {0}.oprright]"),
+    )
+)
+_CALLED = frozenset({"count", "date_trunc", "max", "min", "timezone"})
 _LOCK_SECONDS = 30
 #: How many rows of several periods come over at most.
 _MOST_TOGETHER = 1_000_000
@@ -216,6 +236,9 @@ class PostgresSource(FetchedSource):
         broken = ConfigError("the rows of one period cannot be read: a text in them is no UTF-8, or they are too many.")
         super().__init__(connect(spill=False), {}, broken)
         try:
+            # Arguments are of the types that PostgreSQL's own are declared with: nothing comes closer.
+            first = self._ask(f"SELECT name FROM ({SHADOWING}) AS shadowing WHERE is_first")["name"].to_pylist()
+            refuse_shadowed(name for name in first if name in _CALLED or not name.isidentifier())
             schema = self._ask(f"SELECT * FROM {self._rows} LIMIT 0").schema
             check_unique(schema.names)
             self._described = {field.name: column_of(field) for field in schema}
@@ -332,6 +355,16 @@ class PostgresSource(FetchedSource):
         with suppress(Exception):  # it may be gone, and whatever is said of that does not matter any more
             if server is not None:
                 server.close()
+
+
+def refuse_shadowed(names: Iterable[str]) -> None:
+    """Raise `ConfigError` where counting calls functions or operators of these names: which ones, is not sure."""
+    if name := min(names, default=""):
+        raise ConfigError(
+            f"counting calls the database's own {name!r}, and a macro, a function or an operator of that name could "
+            "stand in its place: give it another name, drop it, or leave its schema out of the search_path (in "
+            "PostgreSQL: ALTER ROLE … SET search_path = …)."
+        )
 
 
 def _with_defaults(address: str) -> str:

@@ -28,6 +28,7 @@ from pkdp_pipeline.engines.narwhals_engine import FrameColumns, NarwhalsEngine, 
 from pkdp_pipeline.engines.narwhals_queries import as_number, doubted, is_missing
 from pkdp_pipeline.engines.period_engine import OnePeriod
 from pkdp_pipeline.errors import ConfigError, PkdpError
+from pkdp_pipeline.extras.connect.postgres import refuse_shadowed
 from pkdp_pipeline.jobs.sources.csv_files import CsvSource
 from pkdp_pipeline.jobs.sources.files import (
     agreed_parquet_columns,
@@ -51,12 +52,15 @@ if TYPE_CHECKING:
     from pkdp_pipeline.jobs.tables import PeriodTable
 
 EPOCH = date(1970, 1, 1)
+#: With "first" for it a session's functions come before Spark's own.
+_ORDER = "spark.sql.functionResolution.sessionOrder"
 
 
 class SparkEngine(NarwhalsEngine):
     """Counts the distinct units of a `pyspark.sql.DataFrame`; only counted cells leave Spark."""
 
     def _source(self, frame: Any, question: Selection) -> FrameColumns:
+        guarded(lambda: _check_own_functions(frame.sparkSession))
         empty = guarded(lambda: [field.name for field in frame.schema if field.dataType.typeName() == "void"])
         return FrameColumns(guarded(partial(_plain, frame, empty)), empty=empty)
 
@@ -66,6 +70,15 @@ class SparkEngine(NarwhalsEngine):
             if answer is not None:
                 return answer
         return super()._counted(rows, question, frame, doubts)
+
+
+def _check_own_functions(session: Any) -> None:
+    """Refuse a session in which functions stand for Spark's own: a `ConfigError`."""
+    if session.conf.get(_ORDER, "second").lower() == "first":
+        own, users = (
+            {row[0] for row in session.sql(f"SHOW {kind} FUNCTIONS").collect()} for kind in ("SYSTEM", "USER")
+        )
+        refuse_shadowed(own & users)
 
 
 @dataclass(slots=True, eq=False)

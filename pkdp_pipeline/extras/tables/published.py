@@ -184,7 +184,8 @@ def marks(release: Release, mark: str) -> list[str]:
         hidden = f"a {number} that is not published" if k is None else f"a count below {k}, zero included"
         sentences.append(f"{mark} stands for {hidden}.")
     if marked:
-        sentences.append("≈ stands before a count that has noise; other counts are exact.")
+        others = "are exact" if mechanism.display is None else "have none"
+        sentences.append(f"≈ stands before a count that has noise; other counts {others}.")
     sentences.append(error.suppression)
     if mechanism.noise is not None:
         sentences.append(f"95 % of the noise is within ±{error.bound_95}.")

@@ -393,7 +393,9 @@ class WholeFile:
             said = str(error)
         if said:
             raise ArgumentError(f"the file {path.name!r} cannot be read like this: {said}")
-        (file,) = files_of([str(path.absolute())])
+        file, *others = files_of([str(path.absolute())])
+        if others:
+            raise ArgumentError(f"the pattern {path.name!r} fits several files: name one; a job takes them all.")
         if table.format != "parquet":
             with closing(CsvSource(table, tuple)) as source:
                 return cls(table=table, columns=source.columns, _path=file)

@@ -306,6 +306,8 @@ def _without_evidence(certificate: Certificate) -> tuple[str, Certificate | None
         if false:
             left = again(certificate, lambda leaf: leaf.attacker, with_evidence=False)
             return f"can use that {' or that '.join(false)}", left
+    if all(leaf.attacker.sampled is not None for leaf in leaves(certificate)):
+        return "can use that draws depend on one another (a fixed size, quotas, clusters)", None
     # Noise hides one unit: of several that share a fate it hides the fate no longer.
     words = "can use that people's records depend on one another (families, copied rows, common habits)"
     several = any(cells_per_unit(leaf.mechanism) > 1 for leaf in leaves(certificate))

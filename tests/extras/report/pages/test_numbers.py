@@ -14,7 +14,7 @@ from pages import REPORTS
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.extras.report.content import ReleaseView, Report, Series
-from pkdp_pipeline.extras.report.pages import to_html
+from pkdp_pipeline.extras.report.pages import _filled, to_html
 from pkdp_pipeline.extras.report.pages.numbers import UNSEEN, Number, bound_of_two, numbers_of
 from pkdp_pipeline.model.mechanisms import Mechanism
 from pkdp_pipeline.releases.derived import expected_error
@@ -183,3 +183,20 @@ def test_numbers_are_told_apart_by_more_than_their_place():
         for noised, most in itertools.product((False, True), (5.0, 6.0))
     ]
     assert [number.exact for number in kinds] == [True, False, False, False]
+
+
+def test_a_rule_of_display_is_not_taken_for_counts_as_they_are():
+    rounded = pkdp.Rounding(5, "down")
+    mechanisms = {
+        pkdp.Histogram(k=20, display=rounded): "as counted",
+        pkdp.Histogram(noise=NOISE, display=rounded): "as likely to be too high",
+        pkdp.Histogram(noise=NOISE, release_threshold=22, display=rounded): "none is below",
+    }
+
+    def words(mechanism):
+        return _filled("error.html.jinja", report_of(mechanism, {"Ely": 25})[1], number=len)
+
+    for mechanism, untrue in mechanisms.items():
+        assert "every published number is shown rounded down to 5" in words(mechanism)
+        assert untrue not in words(mechanism)
+        assert untrue in words(replace(mechanism, display=None))

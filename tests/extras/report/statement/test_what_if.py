@@ -386,3 +386,10 @@ def test_noised_small_counts_are_told_of_as_a_threshold_without_noise_is(kind):
     # From the noise's epsilon on the numbers are the same, and nobody who knows everybody is held off.
     assert [row.epsilon for row in rows] == pytest.approx([max(row.epsilon, 0.5) for row in plain], rel=1e-4)
     assert rows[-1].verdict == "nothing is certified"
+
+
+def test_of_a_secret_sample_the_draws_may_be_dependent_and_records_may_be_known():
+    certificate = pkdp.certify(pkdp.Count(k=8), pkdp.AttackerModel(sampled=0.1))
+    (false,) = (row for row in what_if(certificate) if row.kind == "no_evidence")
+    assert "draws depend on one another" in false.words
+    assert false.epsilon == math.inf

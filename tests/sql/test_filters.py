@@ -422,9 +422,9 @@ def test_every_name_can_be_written(name):
 
 def test_duckdb_is_asked_no_pattern_that_takes_it_long():
     """DuckDB 1 tries every way to match a % before a _, and nothing can interrupt it."""
-    assert " LIKE " in predicate_sql(from_query(to_where("name LIKE '%a%b'", TYPES)), TYPES)
+    assert '"~~"(' in predicate_sql(from_query(to_where("name LIKE '%a%b'", TYPES)), TYPES)
     sql = predicate_sql(from_query(to_where("name LIKE '%a_%a_%a_%a_%z'", TYPES)), TYPES)
-    assert "LIKE" not in sql
+    assert "~~" not in sql
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE texts AS SELECT repeat('ab', 100_000) || ? AS name", ["z"])
         assert connection.execute(f"SELECT count(*) FROM texts WHERE {sql}").fetchall() == [(1,)]

@@ -24,6 +24,7 @@ from pkdp_pipeline.jobs.session import backfill
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import GeometricNoise
+from pkdp_pipeline.releases.printed import corrected
 from pkdp_pipeline.releases.publish import Publication
 
 pytestmark = pytest.mark.xdist_group("report")
@@ -206,7 +207,12 @@ def test_the_newest_revision_is_shown(job, tmp_path):
     assert report.releases[1].table.counts[0] > 300
     assert report.ledger.releases == 4
     assert not any("not of this job" in remark for remark in report.ledger.remarks)
-    assert "revision 2" in render(report, "md")
+    assert report.ledger.remarks == (
+        "2 earlier tables of 2020-01-01, replaced by corrections, are public, too, and in the total.",
+    )
+    for text in (render(report, "md"), render(report, "md", "officer"), result.summary.read_text("utf-8")):
+        assert text.count(corrected(2)) == 2
+    assert corrected(1) == ""
 
 
 def test_a_reservation_that_waits_is_counted_and_said(job):

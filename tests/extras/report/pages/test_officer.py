@@ -18,10 +18,9 @@ from pkdp_pipeline.extras.report.content import About, BudgetLine
 from pkdp_pipeline.extras.report.pages import carried, render, report_of_document
 from pkdp_pipeline.extras.report.pages.gathering import promise_of
 from pkdp_pipeline.extras.report.pages.officer import _Words, sections
-from pkdp_pipeline.extras.report.pages.plain_words import DECLARED, strength
+from pkdp_pipeline.extras.report.pages.plain_words import DECLARED, leak, strength
 from pkdp_pipeline.extras.report.statement import Statement
 from pkdp_pipeline.ledger.chain import Budget
-from pkdp_pipeline.model.wording import rounded_up
 
 pytestmark = pytest.mark.xdist_group("report")
 every_report = pytest.mark.parametrize("report", [clinic_report, hostile_report, noisy_report, year_report])
@@ -164,11 +163,7 @@ def test_a_weak_promise_is_told_with_its_own_leak():
     ledger = dataclasses.replace(report.ledger, total=weak.statement, budgets=(budget,))
     promises = (weak, *report.promises[1:])
     text = render(dataclasses.replace(report, promises=promises, ledger=ledger), "md", "officer")
-    at_one = rounded_up(certificate.delta(1.0))
-    assert (
-        text.count(f"(strength of the strongest hint) = 1; δ (probability that the hint leaks everything) = {at_one}")
-        == 2
-    )
+    assert text.count(f"{strength(1.0)}; {leak(certificate.delta(1.0))}") == 2
     assert f"At the budget's leak probability (δ), 0.05: {strength(certificate.epsilon(0.05))}." in text
     assert "curve" not in text
     assert "no limit; " not in text

@@ -245,9 +245,9 @@ LINES = {
     # Sums are called sums (7). The first screen: cells by periods, small pictures over time, changes that noise allows
     # to be seen.
     # A revision writes the report of everything again (4).
-    # Corrections are counted and said (6). A weak promise is named at ε = 1 and at its budget's δ, and so is what is left
-    # of it (12). Budgets where no attacker is declared (7).
-    "extras/report": 3_892,
+    # Corrections are counted and said (6). A weak promise is named at ε = 1 and at its budget's δ, and so is what is
+    # left of it (12). Budgets where no attacker is declared (7). A report is stated at the δ of its job's target (2).
+    "extras/report": 3_894,
     # With the dialogue of `init`, the only one there is (175), which cli had. Groups are given and offered (56).
     # A data set may have another name than its file (6).
     "extras/start": 910,

@@ -497,6 +497,8 @@ def test_at_another_delta_every_epsilon_is_stated_there(job):
     assert report.ledger.delta == 1e-4
     assert report.ledger.budgets[0].delta == 1e-6
     assert "δ = 0.0001" in report.releases[0].sentence
+    declared = job(BASIC.replace("[attacker]", "target = { delta = 1e-4 }\n\n[attacker]"))
+    assert report_of(declared).lead == report.lead
 
 
 def test_an_auditor_sees_the_rules_of_the_input_and_where_the_ledger_is(job):

@@ -371,12 +371,12 @@ class JobSession:
     def _write(self, period: _Period, *, alone: bool) -> None:
         result, beside = period.result, self._ledger.beside(period.publications[0].question.facts())
         certificates = [published.release.certificate for published in result.releases]
-        head, result.together = beside[-1].hash, Together.of(beside, certificates)
+        result.together = Together.of(beside, certificates)
         with outputs_only():
             own(self.job)
             write_period(result)
-            write_atomically(result.summary, summarise(result, head).encode())
-            result.head = head
+            write_atomically(result.summary, summarise(result, beside).encode())
+            result.head = beside[-1].hash
             for step in self._steps:
                 step.published(result, alone=alone)
 

@@ -90,10 +90,10 @@ class PublishedTable:
     number: str = "count"
     reading: str | None = None
 
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The counts as text: "≈" stands before a noised one, where others are exact, and a band is one."""
-        exact, display = self.exact or [True] * len(self.counts), None if self.bands is None else Bands(self.bands)
+    def words(self, mechanism: Mechanism) -> tuple[str, ...]:
+        """Return the counts as text, given what made them: "≈" stands before a noised one, and a band is one."""
+        exact = self.exact or [mechanism.noise is None] * len(self.counts)
+        display = None if self.bands is None else Bands(self.bands)
         return tuple(count_text(count, sure, display) for count, sure in zip(self.counts, exact, strict=True))
 
 
@@ -293,6 +293,14 @@ def noise_sentence(error: ExpectedError, mechanism: Mechanism) -> str:
         f"{which}: 95 % of it is within ±{error.bound_95}. Only noisy numbers of at least {least} are shown, so "
         f"those near {least} lean high."
     )
+
+
+def corrected(revision: int) -> str:
+    """Return that a table corrects others of its period; empty for the first. All before a revision are public."""
+    if revision == 1:
+        return ""
+    earlier = "an earlier table is" if revision == 2 else f"{revision - 1:,} earlier tables are"
+    return f"This is a correction: {earlier} public, too, and charged as well."
 
 
 Outcome = Literal["publish", "replay", "refused"]

@@ -14,8 +14,8 @@ import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.ledger.sealed import MAX_ROWS, Sealed, opened, parquet_bytes
-from pkdp_pipeline.model.mechanisms import Histogram, key_columns, value_column
-from pkdp_pipeline.model.period import key_text
+from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, key_columns, value_column
+from pkdp_pipeline.model.period import exactly, key_text
 from pkdp_pipeline.model.wording import fitting, rounded_up, whole_number
 from pkdp_pipeline.plugins import view
 from pkdp_pipeline.releases.derivations import Derivations
@@ -296,14 +296,18 @@ class Release(Derivations):
 
     def __repr__(self) -> str:
         epsilon = self.certificate.epsilon(_DELTA)
-        promise = f"ε = {rounded_up(epsilon, 4)}" if epsilon < math.inf else "no ε"
+        promise = f"ε = {rounded_up(epsilon, 4)} at δ = {exactly(_DELTA)}"
+        if epsilon == math.inf:
+            from pkdp_pipeline.ledger.history import no_epsilon
+
+            promise = no_epsilon(_DELTA, self.certificate.delta(1.0))
         head = f"Release(id={self.id!r}, replayed={self.replayed})"
-        promise += f" at δ = {_DELTA:g}; against whom, and what it does not protect: certificate.sentence()"
-        return f"{head}\n{_in_words(self.sealed.frame, self.certificate.mechanism.display)}\n{promise}"
+        promise += "; against whom, and what it does not protect: certificate.sentence()"
+        return f"{head}\n{_in_words(self.sealed.frame, self.certificate.mechanism)}\n{promise}"
 
     def _repr_html_(self) -> str:
         state = " It was replayed from the ledger." if self.replayed else ""
-        table = _shown(self.sealed.frame, self.certificate.mechanism.display)
+        table = _shown(self.sealed.frame, self.certificate.mechanism)
         return (
             f"<div>{table}<p>{escape(self.error.suppression)}</p>"
             f'{view("statement.html")(self.certificate)}<p style="overflow-wrap:anywhere">'
@@ -318,18 +322,18 @@ def _write(path: str | PathLike[str], content: bytes) -> None:
         raise ConfigError(f"the release cannot be written to {str(path)!r}: {error.strerror}.") from error
 
 
-def _in_words(table: pd.DataFrame, display: Display | None) -> pd.DataFrame:
+def _in_words(table: pd.DataFrame, mechanism: Mechanism) -> pd.DataFrame:
     """Return a public table as text: missing, suppressed and noised are told apart, as in every report."""
     keys, own = key_columns(table.columns), value_column(table.columns)
     words = {name: [key_text(value) for value in table[name].array] for name in keys}
     marked = "exact" in table.columns[len(keys) :]
-    exact = table["exact"].array if marked else [True] * len(table)
-    counts = [count_text(value, sure, display) for value, sure in zip(table[own].array, exact, strict=True)]
+    exact = table["exact"].array if marked else [mechanism.noise is None] * len(table)
+    counts = [count_text(value, sure, mechanism.display) for value, sure in zip(table[own].array, exact, strict=True)]
     return pd.DataFrame({**words, own: counts}, index=table.index)
 
 
 def count_text(count: Any, exact: Any = True, display: Display | None = None) -> str:
-    """Return a published count as text: the word where it is suppressed, "≈" before one that is marked as noised.
+    """Return a published count as text: the word where it is suppressed, "≈" before a noised one.
 
     With bands it is the text of the band.
     """
@@ -339,9 +343,9 @@ def count_text(count: Any, exact: Any = True, display: Display | None = None) ->
     return text if exact else f"≈ {text}"
 
 
-def _shown(table: pd.DataFrame, display: Display | None) -> str:
+def _shown(table: pd.DataFrame, mechanism: Mechanism) -> str:
     """Return the first rows of a public table as HTML."""
-    shown = _in_words(table.head(fitting(len(table), _MAX_ROWS_SHOWN)), display)
+    shown = _in_words(table.head(fitting(len(table), _MAX_ROWS_SHOWN)), mechanism)
     more = len(table) - len(shown)
     left = f"<p>… {more} more rows</p>" if more else ""
     with pd.option_context("display.max_colwidth", None):

@@ -10,6 +10,7 @@ import pytest
 from thorough import thinned
 
 import pkdp_pipeline as pkdp
+from pkdp_pipeline.model.wording import rounded_up
 
 ATTACKER = pkdp.AttackerModel(p_max=0.2)
 K = {"unit": "uid", "k": 5, "attacker": ATTACKER}
@@ -101,8 +102,16 @@ def test_a_release_shows_its_table_and_epsilon(frame):
     shown = repr(release)
     assert shown.splitlines()[1:3] == ["  town count", "0    a    40"]
     assert f"ε = {pkdp.certify(pkdp.Histogram(k=35), ATTACKER).epsilon(1e-6):.3f}"[:6] in shown
-    assert "at δ = 1e-06" in shown
-    assert "no ε at δ = 1e-06" in repr(frame.pkdp.histogram("town", **K))
+    assert "at δ = 1e-6" in shown
+    weak = frame.pkdp.histogram("town", **K)
+    assert f"no ε reaches δ = 1e-6; δ = {rounded_up(weak.certificate.delta(1.0))} at ε = 1" in repr(weak)
+
+
+def test_a_noised_count_is_marked(frame):
+    release = frame.pkdp.histogram("town", unit="uid", domain=["a"], undeclared="absent", noise=pkdp.GeometricNoise(1))
+    (count,) = release.table["count"]
+    assert repr(release).splitlines()[2] == f"0    a  ≈ {count}"
+    assert f"≈ {count}</td>" in release._repr_html_()
 
 
 def test_a_release_is_drawn_into_axes(frame):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from pkdp_pipeline.cli.job_commands import chosen_day
-from pkdp_pipeline.cli.options import AtDelta, JobFile
+from pkdp_pipeline.cli.options import JobFile, of_share
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.wording import choice
 
@@ -42,7 +42,7 @@ def report(
         str,
         typer.Option("--for", metavar="everybody|officer", help="For a data-protection officer: two pages, in words."),
     ] = "everybody",
-    delta: AtDelta = 1e-6,
+    delta: Annotated[float | None, of_share("State epsilon at this delta; that of the job's target, or 1e-6.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, as the format json does.")] = False,
 ) -> None:
     """Report what a job has published and what that promises; no data are read, the ledger is."""

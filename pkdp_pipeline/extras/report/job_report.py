@@ -62,7 +62,7 @@ def report_of(
     day: date | None = None,
     *,
     audience: Audience = "public",
-    delta: float = 1e-6,
+    delta: float | None = None,
     today: date | None = None,
 ) -> Report:
     """Return the report of what a job has published about one date, or about all of them.
@@ -74,8 +74,8 @@ def report_of(
     day : datetime.date, optional
         None: everything the job has published.
     audience : {"public", "auditor"}, default "public"
-    delta : float, default 1e-6
-        At which every ε is stated.
+    delta : float, optional
+        At which every ε is stated; None: that of the job's target, or 1e-6.
     today : datetime.date, optional
         The report's date; None: that of the clock.
 
@@ -91,6 +91,8 @@ def report_of(
         If the ledger cannot be read.
     """
     choice("audience", audience, ("public", "auditor"))
+    if delta is None:
+        delta = 1e-6 if job.target is None or job.target == "none" else job.target.value.delta
     probability("delta", delta)
     with ExitStack() as opened:
         if not is_begun(job.ledger):

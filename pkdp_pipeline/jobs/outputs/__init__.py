@@ -33,13 +33,14 @@ from pkdp_pipeline.model.mechanisms import value_columns
 from pkdp_pipeline.model.period import folded, in_markdown, printable, table_line
 from pkdp_pipeline.model.wording import fitting
 from pkdp_pipeline.plugins import hook, view
-from pkdp_pipeline.releases.printed import asked_sentence, following_beside, noise_sentence, published_table
+from pkdp_pipeline.releases.printed import asked_sentence, corrected, following_beside, noise_sentence, published_table
 from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
     from pkdp_pipeline.jobs.job import Job
     from pkdp_pipeline.jobs.release_tables import ReleaseTable
     from pkdp_pipeline.jobs.steps import JobResult
+    from pkdp_pipeline.ledger import Entry
 
 REGISTRY = "pkdp_releases"
 """The table that says which release a period's rows are."""
@@ -422,12 +423,12 @@ def _in_databases(job: Job, work: Callable[[TableStore], None], *, writing: bool
         in_database(job, work, writing)
 
 
-def summarise(result: JobResult, head: str) -> str:
+def summarise(result: JobResult, beside: Sequence[Entry]) -> str:
     """Return the summary; it is made from what is public only, so a replay makes the same one.
 
-    `head` is the hash of the ledger's event that holds the last release, for `pkdp ledger verify --head`.
+    `beside`: the ledger's published entries about the period, the last one last.
     """
-    period = result.job.period.text(result.day)
+    period, revisions = result.job.period.text(result.day), {entry.release_id: entry.revision for entry in beside}
 
     def text(words: str) -> str:
         # Names, predicates and labels stand in all of it.
@@ -438,15 +439,16 @@ def summarise(result: JobResult, head: str) -> str:
     for declared, release in ((published.declared, published.release) for published in result.releases):
         lines += [f"## {text(declared.name)}", "", text(describe(result.job, declared)), ""]
         lines += markdown_table(release, beside=releases)
-        lines += [line for remark in remarks(release, releases) for line in ("", text(remark))]
+        said = filter(None, (*remarks(release, releases), corrected(revisions.get(release.id, 1))))
+        lines += [line for remark in said for line in ("", text(remark))]
         lines += ["", text(release.certificate.sentence()), "", f"Release `{release.id}`.", ""]
     for name, reason in result.unwritten.items():
         lines += [f"The file `{name}` is not written: {text(reason)}", ""]
     if result.together is not None:
         lines += ["## Together", "", text(result.together.sentence(period)), ""]
     lines += [
-        f"Hash of the last of these releases in the ledger's chain: `{head}`. Whether a ledger still has it, and all "
-        "before it: `pkdp ledger verify LEDGER --head` with this hash.",
+        f"Hash of the last of these releases in the ledger's chain: `{beside[-1].hash}`. Whether a ledger still "
+        "has it, and all before it: `pkdp ledger verify LEDGER --head` with this hash.",
         "",
     ]
     return "\n".join(lines)
@@ -479,8 +481,8 @@ def public_rows(release: Release, most: int, beside: Sequence[Release] = ()) -> 
     `beside`: the releases of the same run, whose exact totals may tell of suppressed counts.
     """
     table = published_table(release, len(release.sealed.rows))
-    follows = following_beside(release, beside).texts
-    counts = [word if text is None else f"{word}: {text}" for word, text in zip(table.words, follows, strict=True)]
+    words, follows = table.words(release.certificate.mechanism), following_beside(release, beside).texts
+    counts = [word if text is None else f"{word}: {text}" for word, text in zip(words, follows, strict=True)]
     number = fitting(len(counts), most)
     rows = [[*keys, count] for keys, count in zip(table.keys[:number], counts, strict=False)]
     return [*table.columns, table.number], rows, len(counts) - number

@@ -22,7 +22,7 @@ from pkdp_pipeline.extras.report.statement import Statement
 from pkdp_pipeline.ledger.history import Point, amount
 from pkdp_pipeline.model.period import exactly, in_markdown, printable, table_line
 from pkdp_pipeline.model.wording import choice, rounded_down, rounded_up
-from pkdp_pipeline.releases.printed import PublishedTable, noise_sentence, shown_count
+from pkdp_pipeline.releases.printed import PublishedTable, corrected, noise_sentence, shown_count
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -292,6 +292,7 @@ def _environment() -> Environment:
     filling.globals |= {name: value for name, value in vars(numbers).items() if name[0] != "_"}
     filling.globals |= {
         "float": float,
+        "corrected": corrected,
         "infinity": math.inf,
         "noise_sentence": noise_sentence,
         "points_of": _points,

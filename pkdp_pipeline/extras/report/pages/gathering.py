@@ -522,7 +522,12 @@ def _budget_line(use: Spent, *, adds_up: bool) -> BudgetLine:
 
 
 def _remarks(history: History, own: Sequence[Entry], subject: Subject, audience: Audience) -> list[str]:
-    listed = []
+    listed, newest = [], {line.key: line.revision for line in own if line.state == "published"}
+    corrected = [line for line in own if line.sequence in subject.entries and line.revision < newest[line.key]]
+    if corrected:
+        number, periods = len(corrected), sorted({printable(line.standing.period) for line in corrected})
+        tables = f"{number_of(number, 'earlier table')} of {_stretch(periods)}, replaced by corrections,"
+        listed.append(f"{tables} {_is(number)} public, too, and in the total.")
     others = sum(line.state == "published" and line.sequence not in subject.entries for line in own)
     if others:
         listed.append(

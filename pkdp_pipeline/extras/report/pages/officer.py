@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,18 +19,19 @@ from pkdp_pipeline.extras.report.pages.plain_words import (
     anyone,
     argued,
     attackers,
+    budget_lines,
     chance,
     exact_note,
     factor,
     is_about_the_attacker,
     is_exact,
+    is_weak,
     leak,
     ledger_total,
     meaning,
     named,
     strength,
     sureness,
-    whom,
     withheld_in,
     worst_meaning,
 )
@@ -41,7 +43,7 @@ from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.evidence import evidence_from_dicts
 from pkdp_pipeline.model.period import exactly
 from pkdp_pipeline.model.wording import capital, fitting, rounded_up, spoken
-from pkdp_pipeline.releases.printed import asked_sentence, noise_sentence, shown_count
+from pkdp_pipeline.releases.printed import asked_sentence, corrected, noise_sentence, shown_count
 from pkdp_pipeline.theorems.without_suppression import TOLD_ABSENT
 
 _MAX_ROWS = (12, 10, 5)  # of one table, of each of two, and of three; beside a long argument half as many
@@ -152,11 +154,11 @@ def _published(report: Report) -> Blocks:
         filtered = None if context is None else context.where
         summed = None if context is None else context.summed
         question = asked_sentence(report.ledger.unit, release.table.columns, filtered, mechanism, summed)
-        yield "text", " ".join(filter(None, (spoken(question, PLAIN), note, noise)))
+        yield "text", " ".join(filter(None, (spoken(question, PLAIN), note, noise, corrected(release.revision))))
         table = release.table
         shown = fitting(len(table.counts), most)
         rows = [
-            (*_few_columns(key), word or f"{'' if is_exact(table.exact, place) else '≈ '}{figures}")
+            (*_few_columns(key), word or f"{'' if is_exact(table.exact, place, mechanism) else '≈ '}{figures}")
             for place, (key, count, word) in enumerate(zip(table.keys[:shown], table.counts, words, strict=False))
             for figures in ("" if count is None else shown_count(count, table.bands),)
         ]
@@ -218,6 +220,10 @@ def _promised(report: Report, first: Promise) -> Blocks:
     yield "lead", meaning(statement, PLAIN)
     if pair is not None:
         yield "text", f"In numbers: {strength(pair[0])}; {leak(pair[1])}. Both are certified, and rounded up."
+    for budget in report.ledger.budgets if is_weak(statement) and statement == report.ledger.total else ():
+        spent = math.inf if budget.spent is None or budget.window_days is not None else budget.spent
+        if budget.part == "partial_knowledge" and spent < math.inf:
+            yield "text", f"At the budget's leak probability (δ), {exactly(budget.delta)}: {strength(spent)}."
     if not anyone(statement):
         yield "text", worst_meaning(statement, PLAIN)
 
@@ -240,26 +246,27 @@ def _wrong(first: Promise, words: _Words) -> Blocks:
     if anyone(first.statement):
         yield "text", "It rests on nothing that an attacker does not know: whatever they know, the promise is the same."
         return
-    yield "text", "Every row is about the same leak as above, unless it names another beside it."
+    weak = is_weak(first.statement)
+    same, unless = ("strength (ε)", "and names its own leak") if weak else ("leak", "unless it names another beside it")
+    yield "text", f"Every row {'with a limit ' if weak else ''}is about the same {same} as above, {unless}."
     head = ("if the attacker …", "the hint may change the odds by a factor of at most", "fifty-fifty becomes at most")
-    yield (
-        "table",
-        (
-            "",
-            head,
-            [(words(scenario.words), *_left(scenario)) for scenario in first.scenarios if scenario.kind != "declared"],
-        ),
-    )
+    rows = [(words(row.words), *_left(row, weak=weak)) for row in first.scenarios if row.kind != "declared"]
+    yield "table", ("", head, rows)
 
 
-def _left(scenario: Scenario) -> tuple[str, str]:
-    """Return what a hint may do to the odds where the attacker is not as declared, and to fifty-fifty."""
+def _left(scenario: Scenario, *, weak: bool) -> tuple[str, str]:
+    """Return what a hint may do to the odds where the attacker is not as declared, and to fifty-fifty.
+
+    A `weak` promise is named at ε = 1, and so is what is left of it.
+    """
     odds = factor(scenario.epsilon)
     if odds == "infinity":
-        odds = "no limit"
-        if scenario.delta_at_one < 1.0:
-            rare = chance(scenario.delta_at_one) or rounded_up(scenario.delta_at_one)
-            odds += f"; {factor(1.0)} if everything leaks with probability {rare}"
+        odds, at_one = "no limit", rounded_up(scenario.delta_at_one)
+        if at_one != "1":
+            rare = f"{factor(1.0)} if everything leaks with probability {chance(scenario.delta_at_one) or at_one}"
+            if weak:
+                return rare, str(sureness(1.0))
+            odds += f"; {rare}"
     elif scenario.verdict == only_noise(scenario.epsilon):
         odds += ", by the noise alone"
     # Fifty-fifty at the same leak in every row, so that rows compare.
@@ -271,19 +278,18 @@ def _together(report: Report, words: _Words) -> Blocks:
     yield "text", ledger_total(account)
     for remark in account.remarks:
         yield "text", remark
-    budgets, more = leading([_budget(budget, account.total) for budget in account.budgets], "budget", 4)
+    budgets, more = leading([_budget(*line) for line in budget_lines(account)], "budget", 4)
     yield "list", [*budgets, *more] or ["No budget is declared."]
     if account.declared:
         yield "text", DECLARED
         yield "list", list(map(words, account.declared))
 
 
-def _budget(budget: BudgetLine, total: Statement | None) -> str:
+def _budget(against: str, budget: BudgetLine) -> str:
     spent = "not known" if budget.spent is None else amount(budget.spent)
-    against = whom(total) if budget.part == "worst_case" else "the declared attacker"
     days = "" if budget.window_days is None else f" in any {budget.window_days} days"
     return (
-        f"Budget against {against}{days}: strength (ε) at most {exactly(budget.epsilon)}, at a leak probability (δ) of "
+        f"Budget {against}{days}: strength (ε) at most {exactly(budget.epsilon)}, at a leak probability (δ) of "
         f"{exactly(budget.delta)}. Spent: {spent}. The ledger refuses what would exceed it."
     )
 

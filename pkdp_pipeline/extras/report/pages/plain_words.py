@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.certificates import sentences
-from pkdp_pipeline.extras.report.content import EVERYTHING
+from pkdp_pipeline.extras.report.content import EVERYTHING, BudgetLine
 from pkdp_pipeline.extras.report.statement import GuaranteeCurve, Statement
 from pkdp_pipeline.ledger.history import number_of
 from pkdp_pipeline.model.attacker import Leakage
@@ -76,12 +76,18 @@ def chance(delta: float) -> str:
 
 
 def named(statement: Statement) -> tuple[float, float] | None:
-    """Return the pair (ε, δ) that a reader meets first; None where nothing is certified at the statement's δ."""
+    """Return the pair (ε, δ) that a reader meets first; None where nothing is certified at the δ given, or at ε = 1."""
     if statement.worst_case == (0.0, 0.0):
         return statement.worst_case
     if statement.epsilon < math.inf:
         return statement.named
-    return statement.worst_case
+    at_one = dict(statement.numbers)[1.0]  # which the sentence names where no ε reaches its δ
+    return statement.worst_case or (None if rounded_up(at_one) == "1" else (1.0, at_one))
+
+
+def is_weak(statement: Statement) -> bool:
+    """Return whether a larger δ than that of the statement is named, at ε = 1, since no ε reaches that one."""
+    return statement.epsilon == math.inf and statement.worst_case is None and named(statement) is not None
 
 
 def anyone(statement: Statement) -> bool:
@@ -187,20 +193,23 @@ def meaning(statement: Statement, say: Speech = PYTHON) -> str:
     pair, alone = named(statement), f"{scope(statement)}. " if apart(statement) else ""
     if pair is None:
         elsewhere = f" The guarantee curve shows what is certified at other {say.deltas}."
+        has_curve = say is not PLAIN and statement.numbers[-1][1] < 1.0  # the officer's pages have none
         return (
             f"{alone}At {say.delta} = {rounded_up(statement.delta)} no {say.epsilon} is certified: whatever "
             f"{say.epsilon}, a larger probability is left in which the published tables may tell anything about a "
-            f"person.{elsewhere if statement.numbers[-1][1] < 1.0 else ''}"
+            f"person.{elsewhere if has_curve else ''}"
         )
     always = anyone(statement)
     who = "Nobody who fits the assumptions"
     if always:
         declared = "If what was declared is true, nobody" if statement.if_declared else "Nobody"
         who = f"{declared}, even knowing {_everything(statement)},"
-    unit = " It is about one privacy unit: of several that share a fate the table may tell more." if always else ""
+    more = " It is about one privacy unit: of several that share a fate the table may tell more." if always else ""
+    if is_weak(statement):
+        more = f" At {say.delta} = {rounded_up(statement.delta)} no {say.epsilon} is certified."
     return (
         f"{alone}Take any one person, and what is protected: {protected(statement)}. {who} learns more "
-        f"about it than {_hint(pair[0], say)}{_but(pair[1], say)}{unit}{_apart(statement) if always else ''}"
+        f"about it than {_hint(pair[0], say)}{_but(pair[1], say)}{more}{_apart(statement) if always else ''}"
     )
 
 
@@ -268,6 +277,18 @@ def attained_at(curve: GuaranteeCurve, shown: str) -> float | None:
         delta for epsilon, delta in zip(curve.epsilons, curve.certified, strict=True) if epsilon <= shown_epsilon
     )
     return attained if attained or not certified else None
+
+
+def budget_lines(account: LedgerAccount) -> Iterator[tuple[str, BudgetLine]]:
+    """Yield the budgets, each with the total that it limits; once, where both totals hold against anyone alike."""
+    total, limits = account.total, [replace(budget, words="") for budget in account.budgets]
+    for budget in account.budgets:
+        if budget.part == "worst_case":
+            yield f"against {whom(total)}", budget
+        elif total is None or not anyone(total):
+            yield "against the declared attacker", budget
+        elif replace(budget, part="worst_case", words="") not in limits:
+            yield "for all that is promised", budget
 
 
 def over_time(report: Report) -> list[Series]:

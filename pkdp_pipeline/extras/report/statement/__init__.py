@@ -517,6 +517,6 @@ def _limits(certificate: Certificate, delta: float) -> tuple[str, ...]:
             return listed
         if certificate.rule == "single":
             listed = (*certificate.parts[0][0].limits, *certificate.caveats)
-        elif certificate.reason:
+        elif certificate.reason and certificate.worst_case_bound is None:  # beside noise it is no gap
             listed = (f"No part of it rests on what an attacker does not know: {certificate.reason}.", *listed)
     return tuple(dict.fromkeys((certificate.protection(delta), *listed)))

@@ -282,7 +282,9 @@ def _knowing_more(certificate: Certificate) -> Iterator[tuple[str, Change]]:
     releases, each = leaves(certificate), isinstance(certificate, ComposedCertificate)
     surely = are_surely_there(releases)
     is_slow = effort(certificate, more_known=True) >= SLOW
-    for share in SHARES if not is_slow else SHARES[-1:] if each else SHARES[::2]:
+    shares = SHARES if not is_slow else SHARES[-1:] if each else SHARES[::2]
+    # Shares of a small k that are as many people are one row, that of the largest.
+    for share in {tuple(map(more_by(share, surely=surely), releases)): share for share in shares}.values():
         clauses = (more_known(releases, share, each=each), fewer_unknown(releases, share))
         if words := listed(clause for clause in clauses if clause):
             yield words, more_by(share, surely=surely)

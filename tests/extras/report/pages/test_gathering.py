@@ -24,6 +24,7 @@ from pkdp_pipeline.jobs.session import backfill
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import GeometricNoise
+from pkdp_pipeline.releases.printed import corrected
 from pkdp_pipeline.releases.publish import Publication
 
 pytestmark = pytest.mark.xdist_group("report")
@@ -205,8 +206,11 @@ def test_the_newest_revision_is_shown(job, tmp_path):
     assert [view.id for view in report.releases] == [release.release.id for release in result.releases]
     assert report.releases[1].table.counts[0] > 300
     assert report.ledger.releases == 4
-    assert not any("not of this job" in remark for remark in report.ledger.remarks)
-    assert "revision 2" in render(report, "md")
+    (remark,) = report.ledger.remarks  # and none on what is not of this job
+    assert remark.startswith("2 earlier tables of 2020-01-01")
+    for text in (render(report, "md"), render(report, "md", "officer"), result.summary.read_text("utf-8")):
+        assert text.count(corrected(2)) == 2
+    assert corrected(1) == ""
 
 
 def test_a_reservation_that_waits_is_counted_and_said(job):
@@ -493,6 +497,8 @@ def test_at_another_delta_every_epsilon_is_stated_there(job):
     assert report.ledger.delta == 1e-4
     assert report.ledger.budgets[0].delta == 1e-6
     assert "δ = 0.0001" in report.releases[0].sentence
+    declared = job(BASIC.replace("[attacker]", "target = { delta = 1e-4 }\n\n[attacker]"))
+    assert report_of(declared).lead == report.lead
 
 
 def test_an_auditor_sees_the_rules_of_the_input_and_where_the_ledger_is(job):

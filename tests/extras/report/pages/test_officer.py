@@ -14,11 +14,13 @@ from example_report import clinic_report, hostile_report, noisy_report, year_rep
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.extras.assurance.verification import verify
-from pkdp_pipeline.extras.report.content import About
+from pkdp_pipeline.extras.report.content import About, BudgetLine
 from pkdp_pipeline.extras.report.pages import carried, render, report_of_document
+from pkdp_pipeline.extras.report.pages.gathering import promise_of
 from pkdp_pipeline.extras.report.pages.officer import _Words, sections
-from pkdp_pipeline.extras.report.pages.plain_words import DECLARED
+from pkdp_pipeline.extras.report.pages.plain_words import DECLARED, leak, strength
 from pkdp_pipeline.extras.report.statement import Statement
+from pkdp_pipeline.ledger.chain import Budget
 
 pytestmark = pytest.mark.xdist_group("report")
 every_report = pytest.mark.parametrize("report", [clinic_report, hostile_report, noisy_report, year_report])
@@ -148,6 +150,26 @@ def test_where_noise_protects_nothing_has_to_be_argued():
     assert "It rests on nothing that an attacker does not know" in text
     assert "ask the publisher" not in text
     assert "ask the publisher" in render(year_report(), "md", "officer")
+
+    assert "No part of it rests on" not in text
+    assert re.search(r"\| ≈ \d", text)
+    assert not re.search(r"\| [A-Z0-9]{2} \| [A-Z]{3} \| \d", text)  # each noised count is marked
+
+
+def test_a_weak_promise_is_told_with_its_own_leak():
+    report, certificate = year_report(), pkdp.certify(pkdp.Histogram(k=5), pkdp.AttackerModel(p_max=0.1))
+    weak = promise_of("all", certificate, 1e-6)
+    budget = BudgetLine.of(Budget(1.0, 0.05), "partial_knowledge", certificate.epsilon(0.05))
+    ledger = dataclasses.replace(report.ledger, total=weak.statement, budgets=(budget,))
+    promises = (weak, *report.promises[1:])
+    text = render(dataclasses.replace(report, promises=promises, ledger=ledger), "md", "officer")
+    assert text.count(f"{strength(1.0)}; {leak(certificate.delta(1.0))}") == 2
+    assert f"At the budget's leak probability (δ), 0.05: {strength(certificate.epsilon(0.05))}." in text
+    assert "curve" not in text
+    assert "no limit; " not in text
+    known = re.findall(r"knows (\d) p.*?probability ([^|]*) \| 74 % \|", text)
+    assert [people for people, _ in known] == ["1", "2", "3"]
+    assert len(set(known)) == 3
 
 
 def test_releases_that_do_not_add_up_are_said_to():

@@ -12,9 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pkdp_pipeline as pkdp
+from pkdp_pipeline.extras.report.content import BudgetLine, LedgerAccount
 from pkdp_pipeline.extras.report.pages import document_of
 from pkdp_pipeline.extras.report.pages.plain_words import (
+    PLAIN,
     anyone,
+    budget_lines,
     chance,
     factor,
     meaning,
@@ -25,6 +28,8 @@ from pkdp_pipeline.extras.report.pages.plain_words import (
     worst_meaning,
 )
 from pkdp_pipeline.extras.report.statement import Statement
+from pkdp_pipeline.ledger.chain import Budget
+from pkdp_pipeline.model.wording import PYTHON, rounded_up
 
 epsilons = st.floats(0.0, 600.0) | st.floats(0.0, 5.0)
 
@@ -96,10 +101,41 @@ def test_against_anyone():
 
 
 def test_no_epsilon_no_factor():
-    text = meaning(replace(statement(), epsilon=math.inf))
+    nothing = replace(statement(), epsilon=math.inf, numbers=((1.0, 1.0), (2.0, 0.9)))
+    text = meaning(nothing)
     assert "no ε is certified" in text
     assert "at other δ" in text
     assert "factor of at most" not in text
+    assert "curve" not in meaning(nothing, PLAIN)  # the officer's pages have none
+
+
+def test_a_weak_promise_is_named_at_one():
+    weak = Statement.of(pkdp.certify(pkdp.Histogram(k=5), pkdp.AttackerModel(p_max=0.1)))
+    assert weak.epsilon == math.inf
+    assert named(weak) == (1.0, dict(weak.numbers)[1.0])
+    for say in (PYTHON, PLAIN):
+        assert rounded_up(named(weak)[1]) in meaning(weak, say)
+        assert "2.8" in meaning(weak, say)
+        assert f"At {say.delta} = 1e-6 no {say.epsilon} is certified." in meaning(weak, say)
+
+
+def test_a_budget_of_both_totals_is_one_where_they_hold_alike():
+    free, bound = statement(noise=pkdp.GeometricNoise(0.5), p_max=0.9, known=30), statement()
+    lines = [BudgetLine.of(Budget(1.0, 1e-6), part, 0.5) for part in ("partial_knowledge", "worst_case")]
+    empty = dict.fromkeys(("unit", "reason", "head", "verify"), "")
+    account = LedgerAccount(
+        **empty, releases=2, waiting=0, total=free, declared=(), budgets=tuple(lines), delta=1e-6, points=()
+    )
+    anybody = "against anyone at all"
+    assert list(budget_lines(account)) == [(anybody, lines[1])]
+    less = (replace(lines[0], spent=0.4), lines[1])
+    assert list(budget_lines(replace(account, budgets=less))) == [
+        ("for all that is promised", less[0]),
+        (anybody, less[1]),
+    ]
+    for total in (bound, None):
+        named_budgets = [against for against, _ in budget_lines(replace(account, total=total))]
+        assert named_budgets == ["against the declared attacker", anybody]
 
 
 def test_where_no_epsilon_reaches_delta_the_noise_leads():
@@ -110,7 +146,7 @@ def test_where_no_epsilon_reaches_delta_the_noise_leads():
     assert "Nobody, even knowing everybody else's records," in meaning(shown)
     assert "It is about one privacy unit" in meaning(shown)
     assert "δ = 2e-5 (one in 50,000)" in meaning(shown)
-    assert named(replace(shown, worst_case=None)) is None
+    assert named(replace(shown, worst_case=None, numbers=((1.0, 1.0),))) is None
 
 
 def test_what_is_protected_is_said_as_the_sentence_says_it():

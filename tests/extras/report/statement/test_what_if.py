@@ -80,6 +80,7 @@ def test_scenarios_are_certificates_of_the_changed_attacker(drawn):
         models = [replace(model, influence="active") for model in models]
     else:
         models.append(replace(models[-1], influence="active"))
+    models = list(dict.fromkeys(models))  # of a small k two shares are as many people
     assert len(more) == len(models)
     assert all(left.epsilon <= right.epsilon for left, right in pairwise(more))
     for row, model in zip(more, models, strict=True):

@@ -155,10 +155,10 @@ def _alone(table: Mapping[str, Any]) -> int | None:
 
     None where none does: the cells are declared, and there is no k.
     """
-    found = "by" in table and "domain" not in table
+    from_data = "by" in table and "domain" not in table
     if "bounds" in table:
-        return max(0, table["bounds"][1]) if found else None
-    return int(table["k"]) if "k" in table else 1 if found else None
+        return max(0, table["bounds"][1]) if from_data else None
+    return int(table["k"]) if "k" in table else 1 if from_data else None
 
 
 def _size(table: Mapping[str, Any]) -> int:

@@ -85,7 +85,7 @@ def _larger(key: str) -> Family:
 def _higher_threshold(search: EditSearch, numbers: tuple[int, ...], more: Edits = ()) -> Edits | None:
     tables = [search.content["release"][number] for number in numbers]
     gaps = [_gap(table, numbers) for table in tables if _alone(table) is not None]
-    return search.least(lambda gap: more + _thresholds(search, numbers, gap), min(gaps) + 1, 100 * _MAX_K)
+    return search.least(lambda gap: more + _thresholds(search, numbers, gap), min(gaps) + (not more), 100 * _MAX_K)
 
 
 def _more_noise(search: EditSearch, numbers: tuple[int, ...]) -> Edits | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -30,9 +30,13 @@ from pkdp_pipeline.theorems.worst_case import NoiseCurve, SumCurve
 Choice = Callable[[Speech], str]
 #: The ε and the δ that choices have to reach.
 Aim = tuple[float, float]
+Way = Callable[[Mechanism, AttackerModel, Protects, Aim], Choice | None]
 
 _AIM = (1.0, 1e-6)
 _MAX_NUMBER = 1_000_000
+_MAX_KEPT = 10**9
+"""No larger threshold is made larger: there are hardly more people."""
+
 _MAX_CELLS = 4000
 """Where a person is in more cells than this times 1 - p_max, no k is looked for: too many atoms would be composed."""
 
@@ -44,7 +48,9 @@ _NOISE_SHARES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0
 """Beside what leaks, the largest of these shares of the noise that would do alone."""
 
 
-def refusal(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, obstacles: tuple[str, ...]) -> Worded:
+def refusal(
+    mechanism: Mechanism, attacker: AttackerModel, protects: Protects, obstacles: tuple[str, ...], *, declared: bool
+) -> Worded:
     """Return the message of a `NotCertifiableError`; every number in it comes from the certificates' engine."""
     aim = "which cell a person is in" if protects == "value" else "whether a person is there"
     if isinstance(mechanism, Sum) and protects == "value":
@@ -55,7 +61,7 @@ def refusal(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, o
         else f"this {mechanism_name(mechanism)} hides {aim}"
     )
     why = f"Not certifiable: no theorem shows that {subject}, because {'; and '.join(obstacles)}."
-    message = advised(why, mechanism, attacker, protects)
+    message = advised(why, mechanism, attacker, protects, declared=declared)
     message.obstacles = obstacles
     return message
 
@@ -66,24 +72,29 @@ def advised(
     attacker: AttackerModel,
     protects: Protects,
     *,
+    declared: bool,
     aim: Aim = _AIM,
     end: Choice = lambda say: "",
 ) -> Worded:
     """Return why something is refused, then the nearest choices; every number comes from the certificates' engine.
 
     No choice is offered that falls short of `aim`; none is looked for that reaches more than ε = 1 at δ = 1e-6 do.
+    `declared`: whether the cells are known to be declared, so that noise without k needs no release threshold.
     """
     aim, reason = (min(aim[0], _AIM[0]), min(aim[1], _AIM[1])), why
-    below = noised_below(mechanism)
+    kept, below = _kept(mechanism, attacker, protects, aim), noised_below(mechanism)
     if noised_below(mechanism):
         mechanism = replace(mechanism, below="suppress", noise=None, release_threshold=None)
     # Noise asks nothing of the attacker; nobody who uses it, or has said nothing yet, is advised to declare one.
     undeclared = not _by_k(mechanism) and attacker == attacker.against_anyone()
-    ways = [_by_noise, _instead] if undeclared else [_by_threshold, _by_uncertainty, _by_noise, _instead]
-    if isinstance(mechanism, Sum):
-        ways = [_by_noise]
+    by_noise: Way = partial(_by_noise, declared=declared)
+    ways: list[Way] = [by_noise, _instead] if undeclared else [_by_threshold, _by_uncertainty, by_noise, _instead]
+    if kept is not None or isinstance(mechanism, Sum):
+        ways = [by_noise] if kept is None or below else []
     tried = (way(mechanism, attacker, protects, aim) for way in ways)
     choices = [choice for choice in tried if choice is not None]
+    if kept is not None:
+        choices, below = [kept, *map(_without_below, choices)], False
     if not choices and not attacker.leakage:
         why = f"{why} Nothing that was tried reaches epsilon = {aim[0]:g}, delta = {rounded_up(aim[1])}: ask for less."
         return Worded(lambda say: why + end(say), reason)
@@ -97,7 +108,7 @@ def advised(
 
 def _by_k(mechanism: Mechanism) -> bool:
     """Return whether a threshold protects without noise: then examples may be given of what has to be argued."""
-    return mechanism.noise is None and _has_threshold(mechanism)
+    return (mechanism.noise is None or noised_below(mechanism)) and _has_threshold(mechanism)
 
 
 def _has_threshold(mechanism: Mechanism) -> bool:
@@ -125,6 +136,41 @@ def _otherwise(
     )
 
 
+def _kept(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim: Aim) -> Choice | None:
+    """Name the least release threshold, and where small counts are noised the least k, with everything else kept."""
+    below, k, threshold = noised_below(mechanism), mechanism.k, mechanism.release_threshold
+    argued = _argued(mechanism, attacker, protects) if below else (attacker.against_anyone(), 0, _whatever(attacker))
+    if mechanism.noise is None or argued is None or argued[1] or max(k or 0, threshold or 0) > _MAX_KEPT:
+        return None
+    whom, _, where = argued
+    first = (threshold or 0) if below else max(k or 0, threshold or 0)
+    ample: dict[str, Any] = {} if below and threshold is None else {"release_threshold": first + _MAX_NUMBER}
+    changed: dict[str, Any] = {}
+    if below:
+        changed["k"] = _least(replace(mechanism, **ample), whom, protects, aim, "k", k or 1)
+    elif (worst := bounds_of(replace(mechanism, **ample), whom, protects).worst) is not None:
+        aim = (min(aim[0], worst.parameters[0]), aim[1])  # noise that is stronger than is needed stays so
+    if None in changed.values() or not _reaches(replace(mechanism, **ample, **changed), whom, protects, aim):
+        return None
+    if ample:
+        changed["release_threshold"] = _least(
+            replace(mechanism, **changed), whom, protects, aim, "release_threshold", first
+        )
+    settings = [setting for setting in changed.items() if setting[1] != getattr(mechanism, setting[0])]
+    comma = "" if below else ","
+    return lambda say: (
+        f"{' and '.join(say.setting(*setting) for setting in settings) or 'all of it as it is'}{comma} {where}"
+    )
+
+
+def _without_below(choice: Choice) -> Choice:
+    return lambda say: f"with below left out, {choice(say)}"
+
+
+def _whatever(attacker: AttackerModel) -> str:
+    return "whatever the attacker knows" if not attacker.leakage else "whatever else the attacker knows"
+
+
 def _by_threshold(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim: Aim) -> Choice | None:
     """Name the smallest k for what is declared about the attacker, or for an example where nothing is."""
     threshold = _threshold(mechanism, attacker, protects, aim)
@@ -140,6 +186,16 @@ def _by_threshold(mechanism: Mechanism, attacker: AttackerModel, protects: Prote
 
 def _threshold(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim: Aim) -> tuple[int, str] | None:
     """Return the smallest k, and for which probability it is; None where none is enough, or nothing can be argued."""
+    argued = _argued(mechanism, attacker, protects)
+    if argued is None:
+        return None
+    whom, aside, where = argued
+    k = _least(_of_kind(mechanism, k=2), whom, protects, aim, "k", 2)
+    return None if k is None else (k + aside, where)
+
+
+def _argued(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -> tuple[AttackerModel, int, str] | None:
+    """Return the attacker against whom k is looked for, how many known people are set aside, and what is argued."""
     several, known = cells_per_unit(mechanism) > 1, attacker.known
     left = Surviving(attacker, noised=False).theorems
     # Beside what tells who is present, absence protects nobody.
@@ -165,9 +221,8 @@ def _threshold(mechanism: Mechanism, attacker: AttackerModel, protects: Protects
         known=known - aside,
         independent_cells=several or attacker.independent_cells,
     )
-    k = _least(_of_kind(mechanism, k=2), argued, protects, aim, "k", 2)
     where = f"with the declared {name} = {share!r}" if declared else f"if {name} = {share!r} can be argued"
-    return None if k is None else (k + aside, where)
+    return argued, aside, where
 
 
 def _by_uncertainty(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim: Aim) -> Choice | None:
@@ -197,8 +252,10 @@ def _by_uncertainty(mechanism: Mechanism, attacker: AttackerModel, protects: Pro
     return lambda say: f"{exact}unknown = {people} people {argued}"
 
 
-def _by_noise(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim: Aim) -> Choice | None:
-    """Name the noise that gives the target against any attacker, given what leaks."""
+def _by_noise(
+    mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim: Aim, *, declared: bool = True
+) -> Choice | None:
+    """Name the noise that gives the target against any attacker, given what leaks, in the place of thresholds."""
     anyone = attacker.against_anyone()
     noises = (_noise(mechanism, protects, share * aim[0]) for share in _NOISE_SHARES)
     enough = (
@@ -209,22 +266,23 @@ def _by_noise(mechanism: Mechanism, attacker: AttackerModel, protects: Protects,
     noise = next(enough, None)
     if noise is None:
         return None
-    whatever = "whatever the attacker knows" if not attacker.leakage else "whatever else the attacker knows"
-    if isinstance(mechanism, Count) and mechanism.k_complement is not None:
-        return lambda say: f"no thresholds but {say.noise(noise)}, {whatever}"
+    whatever, instead = _whatever(attacker), ""
     # A cell that exists through one person alone appears by the threshold.
-    alone: dict[str, Any] = {"k": mechanism.k}
-    first = mechanism.k
+    first: int | None = None
+    alone: dict[str, Any] = {"k": 1}
     if isinstance(mechanism, Sum):
         alone = {"cells_found": mechanism.cells_found}
         first = max(0, mechanism.bounds[1]) if mechanism.cells_found else None
+    elif _has_threshold(mechanism):
+        instead = "no threshold but " if isinstance(mechanism, Count) else "no k but " if mechanism.k != 1 else ""
+        first = None if declared or isinstance(mechanism, Count) else 1
     if first is None:
-        return lambda say: f"{say.noise(noise)}, {whatever}"
+        return lambda say: f"{instead}{say.noise(noise)}, {whatever}"
     noised = _of_kind(mechanism, noise=GeometricNoise(noise), release_threshold=first, **alone)
     reached = _least(noised, anyone, protects, aim, "release_threshold", first)
     if reached is None:
         return None
-    return lambda say: f"{say.noise(noise)} with {say.setting('release_threshold', reached)}, {whatever}"
+    return lambda say: f"{instead}{say.noise(noise)} with {say.setting('release_threshold', reached)}, {whatever}"
 
 
 def _instead(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim: Aim) -> Choice | None:

@@ -111,7 +111,7 @@ class ReleaseCertificate(Certificate):
         find = bounds_of if cells_per_unit(certified) == 1 else rules.bounds_of
         applicable = find(certified, self.attacker, self.protects, self.cells)
         if not applicable.partial and applicable.worst is None:
-            raise NotCertifiableError(refusal(certified, self.attacker, self.protects, applicable.obstacles))
+            raise self._refused(applicable.obstacles, self._declares)
         if isinstance(applicable.worst, Leaked) and self.context is not None and self.context.where is not None:
             raise NotCertifiableError(
                 f"a count of {self.context.where} is not the number of people present: which cell a person is in may "
@@ -125,6 +125,16 @@ class ReleaseCertificate(Certificate):
     def certified_mechanism(self) -> Mechanism:
         """The mechanism that the numbers are about: where the table is derived, that of the one it follows from."""
         return self.derived_from or self.mechanism
+
+    @property
+    def _declares(self) -> bool:
+        """Whether the cells are known to be declared, and not found in the data."""
+        return self.cells is not None or (self.context is not None and self.context.cells == "declared")
+
+    def _refused(self, obstacles: tuple[str, ...], declared: bool) -> NotCertifiableError:
+        return NotCertifiableError(
+            refusal(self.certified_mechanism, self.attacker, self.protects, obstacles, declared=declared)
+        )
 
     def derived(self, mechanism: Mechanism) -> ReleaseCertificate:
         """Return the certificate of a coarser display of the same table, `mechanism`, which follows from it."""
@@ -338,7 +348,7 @@ def certify_again(
     certificate = ReleaseCertificate(mechanism=mechanism, attacker=attacker, protects=protects, cells=cells)
     if rounded_up(certificate._least_delta()) == "1":
         why = "what holds for it has delta = 1 at every epsilon, which promises nothing"
-        raise NotCertifiableError(refusal(mechanism, attacker, certificate.protects, (why,)))
+        raise certificate._refused((why,), cells is not None)
     return certificate
 
 
@@ -466,6 +476,7 @@ class Target:
             advised(
                 f"The release promises too little: {why}.",
                 *about,
+                declared=certificate._declares,
                 aim=(limit, self.delta),
                 end=lambda say: say.no_target and f" To publish it all the same, say {say.no_target}.",
             )

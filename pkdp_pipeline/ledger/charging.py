@@ -293,6 +293,7 @@ def _check_still_adds_up(totals: LedgerTotals, before: Account, row: Row) -> Non
 
 
 _ADVICE = "Ask for less (more noise, a larger k, fewer releases)"
+_ADVICE_DELTA = "Delta is used up: a larger release_threshold takes less of it, and more noise does not"
 _ADVICE_AGAIN = "The table keeps the certificate it has. Ask about an attacker who knows less"
 _MEASURES = {"partial_knowledge": "partial-knowledge total", "worst_case": "worst-case total"}
 
@@ -374,7 +375,8 @@ class BudgetCheck:
                 return f"hold only the other total to it with {other}, or put noise on it"
 
             return Worded(lambda say: f"{start}{remedy(say)}. Nothing was charged.")
-        alone = _requested_epsilon(self.totals.parts[self.entry.row.part], measure, budget)
+        part = self.totals.parts[self.entry.row.part]
+        alone = _requested_epsilon(part, measure, budget)
         together = self.totals.epsilon(bundles, measure, budget.delta)
         excess = self._excess_remark(bundles, budget)
         named = _MEASURES[measure] if total.has_partial_knowledge else _MEASURES["worst_case"]
@@ -384,8 +386,12 @@ class BudgetCheck:
             f"{_printed(together)}, allowed: {budget.epsilon!r} (all at delta = {budget.delta!r}){excess}. "
         )
 
+        by_noise = together == math.inf and named == _MEASURES["worst_case"]
+        hides = by_noise and getattr(getattr(part, "mechanism", None), "release_threshold", None) is not None
+        usual = _ADVICE_DELTA if hides else _ADVICE
+
         def refused(say: Speech) -> str:
-            advice = _ADVICE_AGAIN if self.again else f"{say.untouched}. {_ADVICE}"
+            advice = _ADVICE_AGAIN if self.again else f"{say.untouched}. {usual}"
             return f"{message}{advice}, or {say.larger_budget}, where you can argue it."
 
         return Worded(refused)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from thorough import thinned
@@ -15,8 +16,11 @@ from pkdp_pipeline import (
     GeometricNoise,
     Histogram,
     NotCertifiableError,
+    Sum,
     certify,
 )
+from pkdp_pipeline.certificates.release_certificate import Target
+from pkdp_pipeline.model.context import Context
 
 NOISE = GeometricNoise(1.0)
 REFUSED = {
@@ -72,7 +76,7 @@ def test_it_says_why_and_offers_a_way_out(name):
     assert text.startswith("Not certifiable: no theorem shows that ")
     assert REFUSED[name][3] in text
     assert "Each of these would give epsilon = 1, delta = 1e-6: " in text
-    assert "noise=pkdp.GeometricNoise(" in text
+    assert "noise=pkdp.GeometricNoise(" in text or "release_threshold=" in text
     aim = "which cell a person is in" if REFUSED[name][2] == "value" else "whether a person is"
     assert aim in text
 
@@ -125,15 +129,22 @@ def test_the_offered_noise_is_enough_against_anyone(name):
     offered = re.search(
         r"noise=pkdp\.GeometricNoise\(([\d.]+)\)(?: with release_threshold=(\d+))?, whatever", message(name)
     )
+    if offered is None:  # its own noise is enough
+        changed = re.search(r"delta = 1e-6: release_threshold=(\d+), whatever", message(name))
+        kept = replace(mechanism, release_threshold=int(changed[1]))
+        assert reaches(kept, {}, protects)
+        assert not reaches(replace(kept, release_threshold=kept.release_threshold - 1), {}, protects)
+        return
     noise = GeometricNoise(float(offered[1]))
     kind = Histogram if isinstance(mechanism, Histogram) else Count
     if offered[2] is None:
         assert reaches(kind(noise=noise), {}, protects)
         assert not reaches(kind(noise=GeometricNoise(noise.epsilon * 1.01)), {}, protects)
         return
+    # The cells of a plain certificate may be found in the data, and then k is 1.
     threshold = int(offered[2])
-    assert reaches(kind(k=mechanism.k, noise=noise, release_threshold=threshold), {}, protects)
-    assert not reaches(kind(k=mechanism.k, noise=noise, release_threshold=threshold - 1), {}, protects)
+    assert reaches(kind(k=1, noise=noise, release_threshold=threshold), {}, protects)
+    assert not reaches(kind(k=1, noise=noise, release_threshold=threshold - 1), {}, protects)
 
 
 def test_a_histogram_without_k_is_sent_to_the_question_it_can_answer():
@@ -209,7 +220,48 @@ def test_of_people_in_several_cells_only_what_is_certified_is_offered(declared, 
     assert not reaches(Histogram(k=int(k) - 1, cells_per_unit=3), argued, protects)
 
 
-def test_noised_small_counts_are_advised_to_be_hidden_or_argued():
-    mechanism = pkdp.Histogram(k=30, noise=pkdp.GeometricNoise(1.0), below="noise")
-    with pytest.raises(pkdp.NotCertifiableError, match=r"with below left out: k = 30 if p_max = 0\.1 can be argued"):
-        pkdp.certify(mechanism, pkdp.AttackerModel())
+@pytest.mark.parametrize("declared", [{}, {"p_max": 0.2}])
+@pytest.mark.parametrize(("k", "threshold"), [(5, None), (5, 3), (60, None), (60, 3)])
+def test_noise_and_noised_small_counts_are_kept_where_thresholds_suffice(k, threshold, declared):
+    below = "noise" if threshold is None else "noise_from_1"
+    mechanism = Histogram(k=k, noise=NOISE, below=below, release_threshold=threshold)
+    if threshold is None and k == 60 and declared:
+        assert reaches(mechanism, declared, "presence")
+        return
+    with pytest.raises(NotCertifiableError) as refused:
+        Target().hold(certify(mechanism, AttackerModel(**declared)))
+    kept, _, rest = str(refused.value).partition("Each of these")[2].partition("; or with below left out, no k but ")
+    assert "GeometricNoise(1)" in rest
+    changed = {name: int(number) for name, number in re.findall(r"(k|release_threshold)=(\d+)", kept)}
+    assert ("k" in changed, "release_threshold" in changed) == (k == 5, threshold is not None)
+    argued = {"p_max": float(re.search(r"p_max = ([\d.]+)", kept)[1])}
+    assert reaches(replace(mechanism, **changed), argued, "presence")
+    for name, number in changed.items():
+        assert not reaches(replace(mechanism, **changed | {name: number - 1}), argued, "presence")
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        Count(k=5, noise=GeometricNoise(0.3), release_threshold=9),
+        Histogram(k=1, noise=GeometricNoise(0.3), release_threshold=20),
+        Sum((-2, 9), GeometricNoise(0.4), release_threshold=30, cells_found=True),
+    ],
+)
+def test_stronger_noise_than_is_needed_is_kept(mechanism):
+    with pytest.raises(NotCertifiableError) as refused:
+        Target().hold(certify(mechanism))
+    (threshold,) = re.findall(r"1e-6: release_threshold=(\d+), whatever the attacker knows\. To", str(refused.value))
+    kept = certify(replace(mechanism, release_threshold=int(threshold)))
+    assert kept.delta(mechanism.noise.epsilon) <= 1e-6
+    assert certify(replace(mechanism, release_threshold=int(threshold) - 1)).delta(mechanism.noise.epsilon) > 1e-6
+
+
+def test_noise_in_the_place_of_k_has_no_threshold_where_cells_are_declared():
+    declared = pkdp.AttackerModel(p_max=0.1)
+    for mechanism in (Histogram(k=5), Histogram(k=5, display=pkdp.Rounding(5))):
+        with pytest.raises(NotCertifiableError, match=r"or no k but noise=pkdp\.GeometricNoise\(1\), whatever"):
+            certify(mechanism, AttackerModel(p_max=1.0), cells=2)
+        context = Context(cells="declared")
+        with pytest.raises(NotCertifiableError, match=r"or no k but noise=pkdp\.GeometricNoise\(1\), whatever"):
+            Target().hold(replace(certify(mechanism, declared), context=context))

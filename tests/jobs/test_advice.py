@@ -39,8 +39,9 @@ def test_what_cannot_be_certified_names_the_release_and_the_noise_as_toml(job_fi
     assert str(error).startswith("release 'people_by_town': Not certifiable")
     advice = str(error).split("; or ")[-1].partition(",")[0]
     noise, threshold = advice.split(" with ")
+    noise = noise.removeprefix("no k but ")
     assert (noise, threshold.partition(" = ")[0]) == ("noise = { epsilon = 1 }", "release_threshold")
-    run_job(load_job(job_file(text.replace("k = 5", f"k = 5\n{noise}\n{threshold}"))), DAY)
+    run_job(load_job(job_file(text.replace("k = 5", f"{noise}\n{threshold}"))), DAY)
 
 
 def test_two_days_without_noise_are_told_which_evidence_to_write(job_file, basic):
@@ -76,6 +77,20 @@ def test_a_budget_is_told_as_it_is_written(job_file):
     assert isinstance(error, BudgetExceededError)
     assert "write a larger budget in the job file" in str(error)
     assert "'people'" in str(error)
+
+
+@pytest.mark.parametrize(("threshold", "allowed"), [(15, False), (16, True)])
+def test_where_delta_is_used_up_the_release_threshold_is_named(job_file, basic, threshold, allowed):
+    text = basic.replace("[attacker]\np_max = 0.5\n", "").replace(
+        "k = 5", "noise = { epsilon = 1 }\nrelease_threshold = "
+    )
+    text = text.replace("release_threshold = ", f"release_threshold = {threshold}")
+    planned = plan_job(load_job(job_file(f"budget = {{ epsilon = 4, delta = 1e-6 }}\n{text}")), (DAY, NEXT)).refused
+    assert (planned is None) == allowed
+    if planned is not None:
+        assert isinstance(planned.refused, BudgetExceededError)
+        assert "a larger release_threshold takes less of it" in str(planned.refused)
+        assert "larger k" not in str(planned.refused)
 
 
 def test_a_budget_of_the_worst_case_names_the_key_that_leaves_it_out(job_file, basic):

@@ -246,6 +246,32 @@ def test_a_budget_over_days_is_kept_by_the_smallest_k(tmp_path):
     assert [edit.path for edit in check(path, DAYS, repairs=repairs).edits] == [("release", 0, "k")]
 
 
+def test_found_cells_over_days_need_a_higher_release_threshold(tmp_path):
+    terms = "budget = { epsilon = 4.0, delta = 1e-6 }\n"
+    path = written(tmp_path, job(TOWNS + "noise = { epsilon = 1 }\nrelease_threshold = 15\n", attacker="", terms=terms))
+    assert check(path, DAYS[:4]).edits == (Edit(("release", 0, "release_threshold"), 16),)
+
+
+@pytest.mark.parametrize(
+    ("other", "keys"),
+    [
+        pytest.param(TOWNS + "noise = { epsilon = 1 }\nk = 30\nbelow = 'noise'\nrelease_threshold = 20\n", 6),
+        pytest.param(
+            TOWNS + "rows = 'count'\nbounds = [0, 4]\nnoise = { epsilon = 1 }\nrelease_threshold = 20\n"
+            '\n[[release]]\nname = "men"\nwhere = "sex == \'m\'"\nk = 30\n',
+            7,
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_a_table_beside_noised_small_counts_or_sums_is_noised_with_them(tmp_path, other, keys):
+    path = written(tmp_path, job('[[release]]\nname = "by_sex"\nby = "sex"\nk = 60\n\n' + other))
+    change = check(path, [DAY])
+    assert change.keys == keys
+    assert Edit(("attacker",), None) in change.edits
+    assert {(edit.path[2], edit.value) for edit in change.edits if edit.path[-1] == "below"} <= {("below", None)}
+
+
 def test_days_that_are_published_stay_and_count(tmp_path, few_kinds):
     visits().to_parquet(tmp_path / "visits.parquet")
     terms = 'evidence = { kind = "independent_given_habits" }\n' + PARTIAL.replace("2.0", "1.2")

@@ -47,16 +47,16 @@ def changes(search: EditSearch, refused: int | None) -> Iterator[Edits]:
     def numbers_of(suits: Callable[[Mapping[str, Any]], bool]) -> list[int]:
         return [number for number, table in enumerate(tables) if suits(table)]
 
-    with_k = numbers_of(lambda table: "k" in table)
+    hiding = numbers_of(lambda table: _alone(table) is not None)
     without = numbers_of(
         lambda table: ("by" not in table or "domain" in table) and bool({"k", "k_complement"} & {*table})
     )
     families: tuple[tuple[Family, list[int], Sequence[int]], ...] = (
         (_larger("k"), fitting := numbers_of(lambda table: "noise" not in table or "k" in table), fitting),
         (_larger("k_complement"), fitting := numbers_of(lambda table: "k_complement" in table), fitting),
-        (_higher_threshold, fitting := numbers_of(lambda table: "noise" in table and "k" in table), fitting),
+        (_higher_threshold, fitting := [number for number in hiding if "noise" in tables[number]], fitting),
         (_more_noise, fitting := numbers_of(lambda table: "noise" in table or "k" not in table), fitting),
-        (_noise_and_threshold, with_k, range(len(tables))),  # noise for all of them, each in the way that suits it
+        (_noise_and_threshold, hiding, range(len(tables))),  # noise for all of them, each in the way that suits it
         (_noise_without_k, without, without),
     )
     for family, fitting, together in families:
@@ -84,8 +84,8 @@ def _larger(key: str) -> Family:
 
 def _higher_threshold(search: EditSearch, numbers: tuple[int, ...], more: Edits = ()) -> Edits | None:
     tables = [search.content["release"][number] for number in numbers]
-    gaps = [_gap(table) for table in tables if "k" in table]
-    return search.least(lambda gap: more + _thresholds(search, numbers, gap), min(gaps) + 1, 100 * _MAX_K)
+    gaps = [_gap(table, numbers) for table in tables if _alone(table) is not None]
+    return search.least(lambda gap: more + _thresholds(search, numbers, gap), min(gaps) + (not more), 100 * _MAX_K)
 
 
 def _more_noise(search: EditSearch, numbers: tuple[int, ...]) -> Edits | None:
@@ -99,15 +99,23 @@ def _noise_without_k(search: EditSearch, numbers: tuple[int, ...]) -> Edits | No
 
 
 def _noise_and_threshold(search: EditSearch, numbers: tuple[int, ...]) -> Edits | None:
-    """The largest ε there is with thresholds as high as one likes, and then the lowest thresholds for it."""
+    """The largest ε there is with thresholds as high as one likes, and then the lowest thresholds for it.
 
-    def with_ample_thresholds(epsilon: float) -> Edits:
-        return _noises(search, numbers, epsilon) + _thresholds(search, numbers, math.ceil(_AMPLE_GAP / epsilon))
+    Small counts stay noised where they can: exact ones beside them have no worst case.
+    """
+    tables = search.content["release"]
+    ample = _AMPLE_GAP * max(_size(tables[number]) // _step(tables[number], numbers) for number in numbers)
+    below = tuple(Edit(("release", number, "below"), None) for number in numbers if "below" in tables[number])
+    for gone in dict.fromkeys(((), below)):
 
-    edits = _least_noise(search, numbers, with_ample_thresholds)
-    if edits is None:
-        return None
-    return _higher_threshold(search, numbers, tuple(edit for edit in edits if edit.path[2] != "release_threshold"))
+        def with_ample_thresholds(epsilon: float, gone: Edits = gone) -> Edits:
+            return gone + _noises(search, numbers, epsilon) + _thresholds(search, numbers, math.ceil(ample / epsilon))
+
+        edits = _least_noise(search, numbers, with_ample_thresholds)
+        if edits is not None:
+            noised = tuple(edit for edit in edits if edit.path[2] != "release_threshold")
+            return _higher_threshold(search, numbers, noised)
+    return None
 
 
 def _least_noise(search: EditSearch, numbers: tuple[int, ...], make: Callable[[float], Edits]) -> Edits | None:
@@ -133,18 +141,40 @@ def _noises(search: EditSearch, numbers: tuple[int, ...], epsilon: float) -> Edi
 
 
 def _thresholds(search: EditSearch, numbers: tuple[int, ...], gap: int) -> Edits:
-    """Return release thresholds that are at least `gap` above k, where there is one."""
+    """Return release thresholds that are at least `gap` steps above what appears without noise."""
     tables = [(number, search.content["release"][number]) for number in numbers]
     return tuple(
-        Edit(("release", number, "release_threshold"), table["k"] + gap)
+        Edit(("release", number, "release_threshold"), alone + gap * _step(table, numbers))
         for number, table in tables
-        if "k" in table and _gap(table) < gap
+        if (alone := _alone(table)) is not None and _gap(table, numbers) < gap
     )
 
 
-def _gap(table: Mapping[str, Any]) -> int:
-    """Return how far a release threshold is above k; below every one where there is none."""
-    return int(table["release_threshold"] - table["k"]) if "release_threshold" in table else -1
+def _alone(table: Mapping[str, Any]) -> int | None:
+    """Return what a number is that appears through one person alone: k, or 1, or the most that she adds to a sum.
+
+    None where none does: the cells are declared, and there is no k.
+    """
+    from_data = "by" in table and "domain" not in table
+    if "bounds" in table:
+        return max(0, table["bounds"][1]) if from_data else None
+    return int(table["k"]) if "k" in table else 1 if from_data else None
+
+
+def _size(table: Mapping[str, Any]) -> int:
+    """Return how much one person changes a number."""
+    return int(max(map(abs, table.get("bounds", (1,)))))
+
+
+def _step(table: Mapping[str, Any], numbers: Sequence[int]) -> int:
+    """Return the step of a threshold: those of several releases go up by as much noise each."""
+    return _size(table) if len(numbers) > 1 else 1
+
+
+def _gap(table: Mapping[str, Any], numbers: Sequence[int]) -> int:
+    """Return by how many steps a release threshold is above what appears; below every one where there is none."""
+    over = int(table.get("release_threshold", 0)) - (_alone(table) or 0)
+    return over // _step(table, numbers) if "release_threshold" in table else -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,8 +316,8 @@ def _print_change(screen: Screen, repairs: Repairs, change: Change | None) -> No
     screen.head("The smallest change" if change else "No change was found")
     if change is None:
         screen.say(
-            "No k up to 1,000,000, no noise down to ε = 0.0001 and no release threshold makes this job certifiable as "
-            "it is declared, on every date that was asked about."
+            "No change that was tried makes this job certifiable as it is declared, on every date that was asked "
+            "about: k up to 1,000,000, noise down to ε = 0.0001, and release thresholds, alone and together."
         )
         return
     keys = "one key changes" if change.keys == 1 else f"{change.keys} keys change"

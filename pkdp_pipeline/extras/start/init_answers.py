@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,7 +26,16 @@ from pkdp_pipeline.cli.options import EVIDENCE, INTERRUPTED, read_evidence_flags
 from pkdp_pipeline.cli.screen import Screen, message_of
 from pkdp_pipeline.clock import today
 from pkdp_pipeline.errors import ArgumentError, ConfigError, NotCertifiableError, PkdpError
-from pkdp_pipeline.extras.start.init_text import DAYS, EVERY, ONE_NUMBER, Draft, how_to_give, only_one, stem_of
+from pkdp_pipeline.extras.start.init_text import (
+    DAYS,
+    EVERY,
+    ONE_NUMBER,
+    Draft,
+    how_to_give,
+    only_one,
+    shared_by,
+    stem_of,
+)
 from pkdp_pipeline.jobs.sources.csv_files import WholeFile
 from pkdp_pipeline.jobs.tables import AboutTable, PeriodTable
 from pkdp_pipeline.model.attacker import AttackerModel
@@ -312,15 +321,22 @@ def write_job(file: Path, keys: Mapping[str, Any], given: Mapping[str, Any], opt
         answers = asker.replayed(lambda: _answers(given, draft, asker if missing else None, options))
     first, last = draft.planned(answers)
     written = draft.job(answers)
-    place.write_text(draft.text(answers | {"later": last is not None}), encoding="utf-8")
-    _print_next(screen, place, written.period, first, last, only_one=only_one(answers))
+    firsts = [first]  # first days of the periods that the file spans
+    while last is not None and firsts[-1] < last:
+        firsts.append(written.period.span(firsts[-1])[1] + timedelta(1))
+    later = {"later": last is not None, "spanned": len(firsts)}
+    place.write_text(draft.text(answers | later), encoding="utf-8")
+    exact = 1 if only_one(answers) else len(firsts) + 1
+    most = exact if answers["noise"] is None else shared_by(answers, len(firsts))
+    _print_next(screen, place, written.period, firsts, last, most)
 
 
 def _print_next(
-    screen: Screen, place: Path, period: PeriodTable, first: date, last: date | None, *, only_one: bool
+    screen: Screen, place: Path, period: PeriodTable, firsts: Sequence[date], last: date | None, most: int
 ) -> None:
-    """Print what was written, and which commands come next."""
-    every, file = period.every, shlex.quote(str(place))
+    """Print what was written, and which commands come next, for no more periods than can be published."""
+    only_one = most == 1
+    first, every, file = firsts[0], period.every, shlex.quote(str(place))
     run = f"pkdp run {file} --date {(last or first) if only_one else first}"
     screen.head("Written")
     screen.say(
@@ -341,8 +357,9 @@ def _print_next(
     screen.command(f"{run} --dry-run")
     screen.command(run)
     if last is not None and first < last and not only_one:
-        screen.say(f"And every {every} up to the newest that is complete, once it is clear what that adds up to:")
-        screen.command(f"pkdp backfill {file} --from {first} --to {last} --dry-run")
+        end = "up to the newest that is complete" if most >= len(firsts) else f"of the {most} that the budget allows"
+        screen.say(f"And every {every} {end}, once it is clear what that adds up to:")
+        screen.command(f"pkdp backfill {file} --from {first} --to {firsts[:most][-1]} --dry-run")
 
 
 def _missing(given: Mapping[str, Any]) -> list[str]:

@@ -10,6 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import ROUND_DOWN, Context, Decimal
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args
@@ -24,6 +25,7 @@ from pkdp_pipeline.jobs.sources.csv_files import WholeFile
 from pkdp_pipeline.jobs.sources.files import likely_kind, other_order
 from pkdp_pipeline.jobs.sources.source import Kind
 from pkdp_pipeline.jobs.tables import toml_text
+from pkdp_pipeline.ledger.history import number_of
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.columns import Bins
 from pkdp_pipeline.model.evidence import Evidence, evidence_to_dicts
@@ -47,7 +49,16 @@ _USUAL_EDGES = (
     (re.compile(r"year|born|birth|jahr", re.IGNORECASE), "1940,1960,1980,2000"),
     (re.compile(""), "0,10,100,1000"),
 )
+_A_YEAR = {"day": 366, "week": 53, "month": 12, "quarter": 4, "year": 10}
 _SHARE = Context(prec=4, rounding=ROUND_DOWN)
+
+
+def shared_by(answers: Mapping[str, Any], spanned: int = 1) -> int:
+    """Return how many periods share δ: of a year (ten years), or all of the file, as far as the budget's ε goes."""
+    number = max(_A_YEAR[answers["every"]], spanned)
+    if answers["budget"] is None:
+        return number
+    return max(1, min(number, int(Fraction(repr(answers["budget"])) / Fraction(repr(answers["noise"])))))
 
 
 def stem_of(file: Path) -> str:
@@ -344,8 +355,10 @@ def _mechanism(answers: Mapping[str, Any]) -> list[str]:
     if not answers["by"] or answers["domain"]:
         return lines
     hidden = Histogram(k=1, noise=noise, cells_per_unit=cells_each)
-    threshold = plugins.view("smallest_release_threshold")(hidden, epsilon=epsilon, delta=_DELTA)
-    return [*lines, f"release_threshold = {threshold}   # hides the names of cells: the smallest with δ = 1e-6"]
+    number = shared_by(answers, answers.get("spanned", 1))
+    threshold = plugins.view("smallest_release_threshold")(hidden, epsilon=epsilon, delta=_DELTA / number)
+    together = f"the smallest with δ = 1e-6 for {number_of(number, answers['every'])} together"
+    return [*lines, f"release_threshold = {threshold}   # hides the names of cells: {together}"]
 
 
 def how_to_give(draft: Draft, typed: Mapping[str, Any], missing: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ import re
 import shlex
 import shutil
 import tomllib
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pandas as pd
@@ -16,11 +16,12 @@ from thorough import spread, thinned
 from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline import clock
+from pkdp_pipeline import GeometricNoise, Histogram, certify, clock
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.extras.start import init_answers, init_text
 from pkdp_pipeline.extras.start.init_answers import Asker
 from pkdp_pipeline.jobs import load_job
+from pkdp_pipeline.jobs.dry_run import plan_job
 from pkdp_pipeline.jobs.job import read_job
 
 VISITS = "person;Stadt/Ort;tag\n" + "".join(f"p{number};Köln;02.02.2025\n" for number in range(60))
@@ -121,6 +122,27 @@ def test_cells_of_several_columns_have_the_kinds_of_their_columns(folder):
         done = run("init", *arguments, *wrong, "--force")
         assert (done.exit_code, message in done.stderr) == (2, True), done.stderr
     assert tomllib.loads(Path("visits.toml").read_text(encoding="utf-8")) == job
+
+
+@pytest.mark.parametrize(("budget", "days"), [(None, 5), (3.0, 3), (1.0, 1)])
+def test_the_release_threshold_is_enough_for_all_that_is_proposed(folder, budget, days):
+    rows = "".join(f"p;Köln;0{day}.02.2025\n" for day in range(1, 7))  # the last day may not be complete
+    (folder / "log.csv").write_text("person;Stadt/Ort;tag\n" + rows, encoding="windows-1252")
+    given = [] if budget is None else ["--budget", budget]
+    done = run("init", "log.csv", *CSV, *NOISED, *given)
+    assert done.exit_code == 0, done.stderr
+    job = load_job("log.toml")
+    proposed = re.findall(r"pkdp backfill log.toml --from 2025-02-01 --to (\S+) --dry-run", done.stdout)
+    assert proposed == ([f"2025-02-0{days}"] if days > 1 else [])
+    dates = [date(2025, 2, 1) + timedelta(day) for day in range(days)]
+    assert plan_job(job, dates).refused is None
+    shared = days if budget else 366
+    threshold = job.release[0].release_threshold
+    deltas = [
+        certify(Histogram(k=1, noise=GeometricNoise(1.0), release_threshold=number)).delta(1.0)
+        for number in (threshold, threshold - 1)
+    ]
+    assert deltas[0] * shared <= 1e-6 < deltas[1] * shared
 
 
 @pytest.mark.slow

@@ -128,7 +128,7 @@ class _JobFile(Speech):
         return f'budget = {{ …, part = "{part}" }}'
 
     same_people = ""  # a job says so by itself
-    reader = "pkdp.read_release(…)"
+    reader = "read_release(…)"
     larger_budget = "write a larger budget in the job file"
     revise = "run with --revise"
     no_target = 'target = "none" above the first [table]'

@@ -187,10 +187,10 @@ def test_without_independence_it_is_refused_and_what_would_do_is_named(protects)
         for threshold in (k, k - 1)
     ]
     assert reached == [True, False]
-    epsilon, threshold = str(caught.value).split("GeometricNoise(")[1].split(") with release_threshold=")
-    noisy = Histogram(
-        k=69, noise=GeometricNoise(float(epsilon)), release_threshold=int(threshold.split(",")[0]), cells_per_unit=3
-    )
+    _, offered = str(caught.value).split("no k but noise=pkdp.GeometricNoise(")
+    epsilon, threshold = offered.split(") with release_threshold=")
+    noise = GeometricNoise(float(epsilon))
+    noisy = Histogram(noise=noise, release_threshold=int(threshold.split(",")[0]), cells_per_unit=3)
     assert certify(noisy, protects=protects).epsilon(1e-6) <= 1.0
 
 

@@ -37,6 +37,9 @@ _MAX_NUMBER = 1_000_000
 _MAX_KEPT = 10**9
 """No larger threshold is made larger: there are hardly more people."""
 
+_MAX_NOISED = 200
+"""No larger k is looked at where small counts are noised: each look would take seconds."""
+
 _MAX_CELLS = 4000
 """Where a person is in more cells than this times 1 - p_max, no k is looked for: too many atoms would be composed."""
 
@@ -147,7 +150,10 @@ def _kept(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim
     ample: dict[str, Any] = {} if below and threshold is None else {"release_threshold": first + _MAX_NUMBER}
     changed: dict[str, Any] = {}
     if below:
-        changed["k"] = _least(replace(mechanism, **ample), whom, protects, aim, "k", k or 1)
+        # From the noise's ε on small counts tell as much as if they were hidden; a search among them would take long.
+        hidden = replace(mechanism, below="suppress", noise=None, release_threshold=None, k=2)
+        enough = _least(hidden, whom, protects, aim, "k", 2)
+        changed["k"] = None if enough is None or enough > _MAX_NOISED else max(k or 1, enough)
     elif (worst := bounds_of(replace(mechanism, **ample), whom, protects).worst) is not None:
         aim = (min(aim[0], worst.parameters[0]), aim[1])  # noise that is stronger than is needed stays so
     if None in changed.values() or not _reaches(replace(mechanism, **ample, **changed), whom, protects, aim):

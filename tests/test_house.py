@@ -149,8 +149,8 @@ LINES = {
     # A ledger's certificate is parsed once, and so is what a rehearsal charges of one day after the other (6).
     # Beside k_complement the number of people in the table is said to be public (3).
     # A refusal names the thresholds that are enough with noise, and with small counts noised, as they are (53).
-    # No k is searched for where small counts are noised, which took up to a minute (3).
-    "certificates": 1_653,
+    # No k is searched for where small counts are noised, which took up to a minute (2).
+    "certificates": 1_652,
     # Counts exact from k on and noised below, at every door: a column of marks beside the counts, in tables of
     # databases, words and checks (ledger, sql, jobs, cli, the gate). And counts that are shown rounded or in bands: a
     # job's table of rules, an option that is typed and read, text in every printed table, smaller numbers in checks.

@@ -151,8 +151,7 @@ def _kept(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim
     changed: dict[str, Any] = {}
     if below:
         # From the noise's ε on small counts tell as much as if they were hidden; a search among them would take long.
-        hidden: dict[str, Any] = {"below": "suppress", "noise": None, "release_threshold": None, "k": 2}
-        enough = _least(replace(mechanism, **hidden), whom, protects, aim, "k", 2)
+        enough = _least(_of_kind(mechanism, k=2), whom, protects, aim, "k", 2)
         changed["k"] = None if enough is None or enough > _MAX_NOISED else max(k or 1, enough)
     elif (worst := bounds_of(replace(mechanism, **ample), whom, protects).worst) is not None:
         aim = (min(aim[0], worst.parameters[0]), aim[1])  # noise that is stronger than is needed stays so

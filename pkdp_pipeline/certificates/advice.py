@@ -140,7 +140,7 @@ def _otherwise(
 
 
 def _kept(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim: Aim) -> Choice | None:
-    """Name the least release threshold, and where small counts are noised the least k, with everything else kept."""
+    """Name the least release threshold; where small counts are noised, also a k that is enough; all else is kept."""
     below, k, threshold = noised_below(mechanism), mechanism.k, mechanism.release_threshold
     argued = _argued(mechanism, attacker, protects) if below else (attacker.against_anyone(), 0, _whatever(attacker))
     if mechanism.noise is None or argued is None or argued[1] or max(k or 0, threshold or 0) > _MAX_KEPT:
